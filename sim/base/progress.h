@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A progress bar on stderr when that is a terminal, nothing otherwise. At most ten redraws a
+ * second.
+ */
+#ifndef SIM_BASE_PROGRESS_H
+#define SIM_BASE_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct progress {
+    bool on;
+    const char *label;
+    int64_t total;
+    uint64_t start_ns, drawn_ns;
+};
+
+void progress_begin(struct progress *p, const char *label, int64_t total);
+/* Cheap when nothing is due. */
+void progress_update(struct progress *p, int64_t done);
+/* Wipes the line. */
+void progress_end(struct progress *p);
+
+/* Wall time, monotonic. */
+uint64_t wall_ns(void);
+
+#endif
