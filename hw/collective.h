@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Measured collective times (hw/nccl/NAME.csv: op,ranks,bytes,us), interpolated.
+ */
+#ifndef HW_COLLECTIVE_H
+#define HW_COLLECTIVE_H
+
+#include "sim/base/err.h"
+
+enum collective {
+    COLL_ALL_REDUCE,
+    COLL_ALL_GATHER,
+    COLL_REDUCE_SCATTER,
+    COLL_ALL_TO_ALL,
+    COLL_COUNT
+};
+
+extern const char *const collective_names[COLL_COUNT]; /* "all_reduce", ... */
+
+struct collective_point {
+    double bytes, us;
+};
+
+struct collective_curve {
+    int ranks, n;
+    double latency_us;              /* the smallest time of all points */
+    struct collective_point *point; /* ascending bytes */
+};
+
+struct collective_table {
+    int n[COLL_COUNT];
+    struct collective_curve *curve[COLL_COUNT]; /* ascending ranks */
+};
+
+/* Load by name or path. Lines that begin with '#' are comments; the header row names the columns,
+ * in any order; rows may come in any order. Refuses repeated sizes, times that are not positive, a
+ * missing operation, and a largest size faster than the one before (it sets the slope beyond). */
+int collective_load(struct collective_table *t, const char *name_or_path, struct err *err);
+void collective_release(struct collective_table *t);
+
+/* Seconds of one collective over `ranks` on `bytes`, counted as nccl-tests counts "size": the whole
+ * buffer of one rank (all-reduce: N x hidden; all-gather and reduce-scatter: the gathered whole;
+ * all-to-all: everything a rank sends, its own piece included).
+ * Linear in bytes between points; below the first point its time; above the last the last slope.
+ * Rank counts between two measured ones: linear in log2(ranks); below the smallest: the smallest's
+ * time; above the largest: the time less its latency, scaled by the busbw factor ((n-1)/n;
+ * all-reduce alike), plus the latency grown by log2. ranks <= 1 or bytes <= 0: zero.
+ * Measurements below 512 KiB dip where NCCL changes protocol; they are kept as measured. */
+double collective_s(const struct collective_table *t, enum collective op, int ranks, double bytes);
+
+/* The part of the above that does not depend on size: the smallest measured time, interpolated
+ * over ranks as above (delta of Eq. 10). */
+double collective_latency_s(const struct collective_table *t, enum collective op, int ranks);
+
+#endif

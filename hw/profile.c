@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hw/profile.h"
+
+#include <stdio.h>
+
+#include "hw/catalog.h"
+#include "hw/interp.h"
+
+const char *const profile_stage_names[STAGE_COUNT] = {
+    [STAGE_PROJ] = "proj",
+    [STAGE_ATTN_PREFILL] = "attn_prefill",
+    [STAGE_ATTN_DECODE] = "attn_decode",
+    [STAGE_FFN] = "ffn",
+    [STAGE_HEAD] = "head",
+};
+
+/* Above 1 because a measured rate may pass a data sheet's, within reason. */
+static const double frac_max = 1.5, time_us_max = 1e9, factor_max = 1000;
+
+static int read_point(struct jobj *o, const char *key, size_t i, json_t *point,
+                      struct efficiency *e, struct err *err)
+{
+    json_t *size = json_array_get(point, 0), *frac = json_array_get(point, 1);
+    if (json_array_size(point) != 2 || !json_is_number(size) || !json_is_number(frac))
+        return jobj_fail(o, key, err, "point %zu must be [size, fraction]", i);
+    e->size[i] = json_number_value(size);
+    e->frac[i] = json_number_value(frac);
+    if (e->size[i] <= (i > 0 ? e->size[i - 1] : 0))
+        return jobj_fail(o, key, err, "point %zu: sizes must be positive and ascend, got %g", i,
+                         e->size[i]);
+    if (e->frac[i] <= 0 || e->frac[i] > frac_max)
+        return jobj_fail(o, key, err,
+                         "point %zu: the fraction must be above 0 and at most %g, "
+                         "got %g",
+                         i, frac_max, e->frac[i]);
+    return 0;
+}
+
+static int read_efficiency(struct jobj *o, const char *key, struct efficiency *e, struct err *err)
+{
+    json_t *points;
+    if (jobj_array(o, key, true, &points, err) < 0)
+        return -1;
+    size_t n = json_array_size(points);
+    if (n < 1 || n > PROFILE_POINTS_MAX)
+        return jobj_fail(o, key, err, "must have 1 to %d points, got %zu", PROFILE_POINTS_MAX, n);
+    for (size_t i = 0; i < n; i++)
+        if (read_point(o, key, i, json_array_get(points, i), e, err) < 0)
+            return -1;
+    e->n = (int)n;
+    return 0;
+}
+
+static int read_stages(struct jobj *root, struct profile *p, struct err *err)
+{
+    struct jobj stages, o;
+    if (jobj_open(&stages, root, "stages", true, err) < 0)
+        return -1;
+    for (int s = 0; s < STAGE_COUNT; s++) {
+        if (jobj_open(&o, &stages, profile_stage_names[s], true, err) < 0 ||
+            read_efficiency(&o, "flop_frac", &p->stage[s].flop_frac, err) < 0 ||
+            read_efficiency(&o, "hbm_frac", &p->stage[s].hbm_frac, err) < 0 ||
+            jobj_done(&o, err) < 0)
+            return -1;
+    }
+    return jobj_done(&stages, err);
+}
+
+static int read_transfer(struct jobj *root, struct profile *p, struct err *err)
+{
+    struct jobj o;
+    if (jobj_open(&o, root, "transfer", true, err) < 0 ||
+        jobj_f64(&o, "repack_hbm_frac", true, 0.001, frac_max, &p->transfer.repack_hbm_frac, err) <
+            0 ||
+        jobj_f64(&o, "weights_factor", true, 1, factor_max, &p->transfer.weights_factor, err) < 0 ||
+        jobj_f64(&o, "kv_factor", true, 1, factor_max, &p->transfer.kv_factor, err) < 0)
+        return -1;
+    return jobj_done(&o, err);
+}
+
+static int read_profile(struct jobj *root, struct profile *p, struct err *err)
+{
+    static const char *const kinds[] = {"analytic", "measured", "fitted"};
+    const char *table;
+    int kind;
+    if (jobj_enum(root, "kind", true, kinds, 3, &kind, err) < 0 || read_stages(root, p, err) < 0 ||
+        jobj_f64(root, "layer_launch_us", true, 0, time_us_max, &p->layer_launch_us, err) < 0 ||
+        jobj_f64(root, "step_launch_us", true, 0, time_us_max, &p->step_launch_us, err) < 0 ||
+        jobj_f64(root, "overlap_frac", true, 0, 1, &p->overlap_frac, err) < 0 ||
+        jobj_f64(root, "expert_imbalance", true, 1, factor_max, &p->expert_imbalance, err) < 0 ||
+        read_transfer(root, p, err) < 0 || jobj_str(root, "collectives", true, &table, err) < 0 ||
+        jobj_done(root, err) < 0)
+        return -1;
+    snprintf(p->kind, sizeof p->kind, "%s", kinds[kind]);
+    return collective_load(&p->collectives, table, err);
+}
+
+int profile_load(struct profile *p, const char *name_or_path, struct err *err)
+{
+    struct catalog_doc doc;
+    struct profile read = {0};
+    if (catalog_open(&doc, "profiles", name_or_path, read.name, err) < 0)
+        return -1;
+    int status = read_profile(&doc.root, &read, err);
+    catalog_close(&doc);
+    if (status == 0)
+        *p = read;
+    return status;
+}
+
+void profile_release(struct profile *p)
+{
+    collective_release(&p->collectives);
+}
+
+double efficiency_at(const struct efficiency *e, double size)
+{
+    int i = 0;
+    while (i < e->n && e->size[i] <= size)
+        i++;
+    if (i == 0)
+        return e->frac[0];
+    if (i == e->n)
+        return e->frac[e->n - 1];
+    return interp_linear(interp_log2(size), interp_log2(e->size[i - 1]), e->frac[i - 1],
+                         interp_log2(e->size[i]), e->frac[i]);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Profile theta: what a machine reaches of its peaks, per stage, and its fixed times. An "analytic"
+ * profile states efficiencies; a "measured" one comes from calibration. hw/profiles/NAME.json.
+ */
+#ifndef HW_PROFILE_H
+#define HW_PROFILE_H
+
+#include "hw/collective.h"
+
+enum { PROFILE_POINTS_MAX = 24 };
+
+/* A fraction of peak as a function of a size: linear in log2(size) between points, flat outside. */
+struct efficiency {
+    int n;
+    double size[PROFILE_POINTS_MAX], frac[PROFILE_POINTS_MAX];
+};
+
+enum profile_stage {
+    STAGE_PROJ,
+    STAGE_ATTN_PREFILL,
+    STAGE_ATTN_DECODE,
+    STAGE_FFN,
+    STAGE_HEAD,
+    STAGE_COUNT
+};
+
+extern const char *const profile_stage_names[STAGE_COUNT]; /* "proj", "attn_prefill", ... */
+
+struct stage_profile {
+    /* Of device_tflops; size = rows per rank (decode attention: heads per rank). */
+    struct efficiency flop_frac;
+    /* Of hbm_gb_per_s; size = context tokens for attention, rows else. */
+    struct efficiency hbm_frac;
+};
+
+struct profile {
+    char name[48], kind[16]; /* kind: "analytic", "measured" or "fitted" */
+    struct stage_profile stage[STAGE_COUNT];
+    double layer_launch_us;  /* per layer: launches that nothing hides (t0 of Eq. 10) */
+    double step_launch_us;   /* per step: scheduler, sampling, graph launch */
+    double overlap_frac;     /* eta of Eq. 10: share of attention time that may hide exchange */
+    double expert_imbalance; /* busiest EP rank over the mean, >= 1 */
+    struct {
+        double repack_hbm_frac;           /* repack runs at this share of HBM bandwidth */
+        double weights_factor, kv_factor; /* transfer time over the bare collective, >= 1 */
+    } transfer;
+    struct collective_table collectives;
+};
+
+/* Load by name or path. The file's "collectives" names a table. */
+int profile_load(struct profile *p, const char *name_or_path, struct err *err);
+void profile_release(struct profile *p);
+
+double efficiency_at(const struct efficiency *e, double size);
+
+#endif
