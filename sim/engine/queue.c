@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/engine/queue.h"
+
+#include <stdlib.h>
+
+#include "sim/base/mem.h"
+
+void queue_release(struct queue *q)
+{
+    free(q->id);
+    *q = (struct queue){0};
+}
+
+static void reserve(struct queue *q)
+{
+    if (q->n < q->cap)
+        return;
+    size_t cap = q->cap ? q->cap * 2 : 64;
+    uint32_t *id = xcalloc(cap, sizeof *id);
+    for (size_t i = 0; i < q->n; i++)
+        id[i] = q->id[(q->head + i) % q->cap];
+    free(q->id);
+    *q = (struct queue){.id = id, .cap = cap, .n = q->n};
+}
+
+void queue_push_back(struct queue *q, uint32_t id)
+{
+    reserve(q);
+    q->id[(q->head + q->n++) % q->cap] = id;
+}
+
+void queue_push_front(struct queue *q, uint32_t id)
+{
+    reserve(q);
+    q->head = (q->head + q->cap - 1) % q->cap;
+    q->id[q->head] = id;
+    q->n++;
+}
+
+uint32_t queue_pop_front(struct queue *q)
+{
+    uint32_t id = q->id[q->head];
+    q->head = (q->head + 1) % q->cap;
+    q->n--;
+    return id;
+}
