@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wavetank trace info|check TRACE: what a trace holds, and whether it reads.
+ */
+#include <string.h>
+
+#include "sim/base/file.h"
+#include "sim/cmd/cmd.h"
+#include "traces/trace.h"
+
+struct settings {
+    const char *json;
+    int64_t seed;
+    struct trace_select select;
+};
+
+static const struct opt options[] = {
+    {"json", 0, OPT_STR, offsetof(struct settings, json), "FILE", NULL, 0, 0, NULL,
+     "info: write JSON to FILE (\"-\": standard output, without the table)"},
+    {"seed", 0, OPT_I64, offsetof(struct settings, seed), "N", "0", 0, 9e18, NULL,
+     "seed of --sample and --spread"},
+    TRACE_SELECT_OPTS(offsetof(struct settings, select)),
+    {0},
+};
+
+static int write_json(const struct trace *t, const char *path, struct err *err)
+{
+    struct outfile o;
+    if (outfile_open(&o, path, err) < 0)
+        return -1;
+    json_t *info = trace_info_json(t);
+    json_dumpf(info, o.f, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    fputc('\n', o.f);
+    json_decref(info);
+    return outfile_commit(&o, err);
+}
+
+static int run_info(const struct trace *t, const struct settings *s, struct err *err)
+{
+    struct outfile o;
+    if (s->json != NULL && write_json(t, s->json, err) < 0)
+        return -1;
+    if (s->json != NULL && strcmp(s->json, "-") == 0)
+        return 0;
+    if (outfile_open(&o, "-", err) < 0)
+        return -1;
+    trace_print_info(t, o.f);
+    return outfile_commit(&o, err);
+}
+
+static int run_check(const struct trace *t, const struct settings *s, struct err *err)
+{
+    struct outfile o;
+    if (s->json != NULL)
+        return err_set(err, "--json: belongs to \"trace info\", not to \"trace check\"");
+    if (outfile_open(&o, "-", err) < 0)
+        return -1;
+    trace_print_check(t, o.f);
+    fputs("ok\n", o.f);
+    return outfile_commit(&o, err);
+}
+
+static const struct action {
+    const char *name;
+    bool warns; /* on stderr; check reports the same as findings */
+    int (*run)(const struct trace *t, const struct settings *s, struct err *err);
+} actions[] = {{"info", true, run_info}, {"check", false, run_check}};
+
+static const struct action *find_action(const char *name, struct err *err)
+{
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        if (strcmp(actions[i].name, name) == 0)
+            return &actions[i];
+    err_set(err, "trace: \"%s\" is no action; try info or check", name);
+    return NULL;
+}
+
+static int run(int n_args, char **args, const struct settings *s, struct err *err)
+{
+    struct trace t = {0};
+    int rc = -1;
+    if (n_args != 2)
+        return err_set(err, "trace: expected info or check and one TRACE (see --help)");
+    const struct action *action = find_action(args[0], err);
+    if (action == NULL || trace_load(&t, args[1], err) < 0)
+        return -1;
+    if (action->warns)
+        trace_warn(&t, stderr);
+    if (trace_select(&t, &s->select, (uint64_t)s->seed, err) == 0)
+        rc = action->run(&t, s, err);
+    trace_release(&t);
+    return rc;
+}
+
+static void print_help(void)
+{
+    puts("usage: wavetank trace info|check TRACE [options]\n"
+         "\n"
+         "info   show what a trace holds: span, rate, token lengths, prefix sharing\n"
+         "check  read it strictly and list what may surprise in a replay\n"
+         "\n"
+         "TRACE is a file, a .gz or \"-\"; its format is told from its first line.\n");
+    opt_help(options, stdout);
+}
+
+int cmd_trace(int argc, char **argv)
+{
+    struct err err = ERR_NONE;
+    struct settings settings;
+    bool help = false;
+    int n_args = 0;
+    opt_defaults(options, &settings);
+    if (opt_parse_argv(options, &settings, argc, argv, &n_args, &help, &err) < 0)
+        return err_report(&err, "wavetank");
+    if (help) {
+        print_help();
+        return 0;
+    }
+    if (run(n_args, argv + 1, &settings, &err) < 0)
+        return err_report(&err, "wavetank");
+    return 0;
+}

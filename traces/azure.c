@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Azure LLM inference traces of 2023 and 2024 (Azure/AzurePublicDataset): one CSV row per request
+ * with a calendar time.
+ */
+#include "traces/csv.h"
+#include "traces/field.h"
+#include "traces/reader.h"
+
+static const struct csv_column columns[] = {
+    {"TIMESTAMP", field_calendar_ps, CSV_ARRIVALS_MISSING},
+    {"ContextTokens", field_tokens, NULL},
+    {"GeneratedTokens", field_tokens, NULL},
+};
+
+static bool detect(const char *first_line)
+{
+    return csv_has_column(first_line, "ContextTokens");
+}
+
+static int read_rows(struct trace *t, struct lines *l, struct err *err)
+{
+    t->calendar = true;
+    return csv_read_requests(t, l, columns, err);
+}
+
+const struct trace_reader reader_azure = {
+    .name = "azure",
+    .what = "CSV: TIMESTAMP, ContextTokens, GeneratedTokens",
+    .detect = detect,
+    .read = read_rows,
+};

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The format for traces of one's own: CSV with names that say their units.
+ */
+#include "traces/csv.h"
+#include "traces/field.h"
+#include "traces/reader.h"
+
+static const struct csv_column columns[] = {
+    {"arrived_at_s|arrival_s|arrival_time_s", field_seconds_ps, CSV_ARRIVALS_MISSING},
+    {"input_tokens|prompt_tokens", field_tokens, NULL},
+    {"output_tokens|completion_tokens", field_tokens, NULL},
+};
+
+static bool detect(const char *first_line)
+{
+    return csv_has_column(first_line, columns[1].names);
+}
+
+static int read_rows(struct trace *t, struct lines *l, struct err *err)
+{
+    return csv_read_requests(t, l, columns, err);
+}
+
+const struct trace_reader reader_plain = {
+    .name = "plain",
+    .what = "CSV: arrived_at_s, input_tokens, output_tokens",
+    .detect = detect,
+    .read = read_rows,
+};

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A request trace in memory: what arrived when and how long it was. Sorted by arrival, re-based to
+ * the first one, ties in file order. Formats are told from content; see docs/formats.md.
+ */
+#ifndef TRACES_TRACE_H
+#define TRACES_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "sim/base/err.h"
+#include "sim/base/opt.h"
+
+#define TRACE_SPAN_MAX_PS 8640000000000000000LL /* 100 days; int64 holds 106 */
+#define TRACE_TOKENS_MAX  (1LL << 40)
+
+struct trace_request {
+    int64_t arrival_ps;
+    int64_t input_tokens;  /* the whole prompt, >= 1 */
+    int64_t output_tokens; /* >= 1 */
+    long line;             /* in the file, for messages; breaks ties */
+    size_t hash_at;        /* first of n_hashes in trace.hash */
+    uint32_t n_hashes;     /* one per block of the prompt; 0 when the format has none */
+};
+
+enum trace_skip { SKIP_NO_OUTPUT, SKIP_NO_INPUT, SKIP_COUNT };
+extern const char *const trace_skip_names[SKIP_COUNT]; /* "zero output tokens", ... */
+
+struct trace {
+    char *path;         /* as messages name it: "standard input" for "-" */
+    const char *format; /* reader's name: "mooncake", "azure", ... */
+    size_t n, cap;
+    struct trace_request *request;
+    size_t n_hashes, cap_hashes;
+    uint64_t *hash;
+    int block_tokens; /* tokens per hash, 0 without hashes */
+    int64_t skipped[SKIP_COUNT];
+    int64_t out_of_order; /* rows that came earlier than the row before; sorted, with one warning */
+
+    __int128 origin_ps;        /* arrivals count from here: the first one, by the file's clock */
+    bool calendar;             /* the file's clock counts from 1970-01-01 UTC */
+    int64_t first_ps, last_ps; /* earliest and latest arrival: 0 and the span once loaded */
+};
+
+/* Selections, applied in this order: from/to, sample, limit, rate, spread. */
+struct trace_select {
+    int64_t from_ps, to_ps; /* keep arrivals in [from, to) after re-basing; to = 0: no end */
+    double sample_frac;     /* keep each request with this probability (stream "sample") */
+    int64_t limit;          /* keep the first so many; 0: all */
+    double rate;            /* time warp: arrivals at `rate` times the recorded rate */
+    int64_t spread_ps;      /* spread equal arrivals uniformly over so long (stream "spread") */
+};
+
+/* Keeps everything as it is; the options' defaults. */
+#define TRACE_SELECT_ALL ((struct trace_select){.sample_frac = 1, .rate = 1})
+
+/* The option rows for these, to be pasted into a command's table at its settings' offset. */
+#define TRACE_SELECT_OPTS(base)                                                                    \
+    {"from", 0, OPT_TIME, base + offsetof(struct trace_select, from_ps), "TIME", "0s",             \
+     0,      0, NULL,     "skip arrivals before this time of the trace"},                          \
+        {"to", 0, OPT_TIME, base + offsetof(struct trace_select, to_ps),  "TIME", "0s",            \
+         0,    0, NULL,     "stop at this time of the trace (0: its end)"},                        \
+        {"sample", 0, OPT_F64, base + offsetof(struct trace_select, sample_frac), "FRAC", "1",     \
+         0,        1, NULL,    "keep this share of the requests, drawn by seed"},                  \
+        {"limit", 0,    OPT_I64, base + offsetof(struct trace_select, limit), "N", "0",            \
+         0,       1e12, NULL,    "keep the first N requests (0: all)"},                            \
+        {"rate", 0,   OPT_F64, base + offsetof(struct trace_select, rate), "X", "1",               \
+         1e-6,   1e6, NULL,    "replay at X times the recorded rate"},                             \
+    {                                                                                              \
+        "spread", 0, OPT_TIME, base + offsetof(struct trace_select, spread_ps), "TIME", "0s", 0,   \
+            0, NULL, "spread requests that share a timestamp over so long (3s for Mooncake)"       \
+    }
+
+/* Read a file, a .gz or "-". Strict: a malformed row fails with FILE:LINE. Rows without input or
+ * output tokens are skipped and counted; an empty result is an error. */
+int trace_load(struct trace *t, const char *path, struct err *err);
+/* Apply selections; what is left is re-based to its first arrival. Fails, leaving a trace that is
+ * only good for release, when nothing is left or the arrivals would spread over 100 days. */
+int trace_select(struct trace *t, const struct trace_select *s, uint64_t seed, struct err *err);
+void trace_release(struct trace *t);
+
+/* Append one request (a reader's way in); the arrival is by the file's own clock. Refuses negative
+ * values, more than TRACE_TOKENS_MAX and a span of TRACE_SPAN_MAX_PS with FILE:LINE. Returns 1 when
+ * added, 0 when skipped and counted for having no tokens, -1 on error. */
+int trace_add(struct trace *t, __int128 arrival_ps, int64_t input_tokens, int64_t output_tokens,
+              long line, struct err *err);
+/* Attach a prompt-block hash to the last request added. */
+void trace_add_hash(struct trace *t, uint64_t hash);
+
+/* What an unbounded prefix cache would have served: per request the longest run of known block
+ * hashes from the front, its tokens capped at the prompt's length. Zero without hashes. */
+struct trace_prefix {
+    int64_t hit_blocks, hit_tokens;
+    int64_t full_hits; /* requests whose every block was known */
+};
+struct trace_prefix trace_prefix_max(const struct trace *t);
+/* hit_tokens as a share of all prompt tokens. */
+double trace_prefix_hit_frac_max(const struct trace *t);
+
+/* `trace info`: a table on `out`; or the JSON object of design section 8. */
+void trace_print_info(const struct trace *t, FILE *out);
+json_t *trace_info_json(const struct trace *t);
+/* `trace check`: one line for each thing that is legal but may surprise. */
+void trace_print_check(const struct trace *t, FILE *out);
+/* For every command that reads a trace: one line when rows were sorted, one when some were skipped,
+ * each with "wavetank: " in front. */
+void trace_warn(const struct trace *t, FILE *out);
+
+#endif

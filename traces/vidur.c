@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Request traces as Vidur writes them (microsoft/vidur): CSV with arrivals in seconds. Its tables
+ * of lengths alone, which have no arrivals, are told apart and refused.
+ */
+#include "traces/csv.h"
+#include "traces/field.h"
+#include "traces/reader.h"
+
+static const struct csv_column columns[] = {
+    {"arrived_at|arrived_at_s", field_seconds_ps, CSV_ARRIVALS_MISSING},
+    {"num_prefill_tokens", field_tokens, NULL},
+    {"num_decode_tokens", field_tokens, NULL},
+};
+
+static bool detect(const char *first_line)
+{
+    return csv_has_column(first_line, "num_prefill_tokens");
+}
+
+static int read_rows(struct trace *t, struct lines *l, struct err *err)
+{
+    return csv_read_requests(t, l, columns, err);
+}
+
+const struct trace_reader reader_vidur = {
+    .name = "vidur",
+    .what = "CSV: arrived_at (s), num_prefill_tokens, num_decode_tokens",
+    .detect = detect,
+    .read = read_rows,
+};
