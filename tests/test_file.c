@@ -334,7 +334,7 @@ Test(file, full_disk_fails_the_run)
             fputc('x', o.f);
         cr_assert_eq(outfile_commit(&o, &err), -1);
         cr_assert_not_null(strstr(err.text, "/file: cannot write: No space left on device"));
-        cr_assert_eq(err.kind, ERR_RUN);
+        cr_assert_eq(err.kind, ERR_INPUT);
     }
 }
 

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/cost/cost.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/mem.h"
+#include "sim/base/units.h"
+#include "sim/cost/cost_internal.h"
+
+enum { MEMO_SIZE = 4096 };
+
+double roofline_s(double flop, double read)
+{
+    return flop > read ? flop : read;
+}
+
+double flop_s(const struct cost *c, enum profile_stage stage, enum number_format format,
+              double flop, double size)
+{
+    if (flop <= 0)
+        return 0;
+    double frac = efficiency_at(&c->profile->stage[stage].flop_frac, size < 1 ? 1 : size);
+    return flop / (device_tflops(&c->cluster.device, format) * 1e12 * frac);
+}
+
+double read_s(const struct cost *c, enum profile_stage stage, double bytes, double size)
+{
+    if (bytes <= 0)
+        return 0;
+    double frac = efficiency_at(&c->profile->stage[stage].hbm_frac, size < 1 ? 1 : size);
+    return bytes / (c->cluster.device.hbm_gb_per_s * 1e9 * frac);
+}
+
+int64_t round_ps(double seconds)
+{
+    return ps_from_s(seconds);
+}
+
+static void compile_manifests(struct cost *c)
+{
+    for (int a = 0; a < c->n_layouts; a++)
+        for (int b = 0; b < c->n_layouts; b++)
+            if (a != b)
+                c->manifest[a][b] =
+                    manifest_new(&c->layout[a].layout, &c->layout[b].layout, &c->model);
+}
+
+/* The most tokens that fit both sides of a switch, evenly owned. */
+static void full_pool(const struct cost *c, int from, int to, int64_t *ctx_tokens)
+{
+    int64_t most = INT64_MAX;
+    for (int side = 0; side < 2; side++) {
+        const struct layout_cost *l = &c->layout[side ? to : from];
+        int64_t pools = l->layout.kv_owned ? l->layout.ranks : l->layout.kv_pos_shards;
+        int64_t tokens = l->capacity.pages * c->page_tokens * pools;
+        most = tokens < most ? tokens : most;
+    }
+    for (int r = 0; r < c->cluster.ranks; r++)
+        ctx_tokens[r] = most / c->cluster.ranks;
+}
+
+/* Delta of Eq. 5: the largest layer in transit of any switch at a full pool. Pools are first sized
+ * without it, which can only make it larger. */
+static void compile_capacity(struct cost *c)
+{
+    double transit_bytes = 0;
+    for (int l = 0; l < c->n_layouts; l++)
+        c->layout[l].capacity =
+            capacity_of(&c->model, &c->cluster, &c->layout[l].layout, c->page_tokens, 0);
+    for (int a = 0; a < c->n_layouts; a++)
+        for (int b = 0; b < c->n_layouts; b++) {
+            int64_t tokens[RANKS_MAX];
+            if (a == b)
+                continue;
+            full_pool(c, a, b, tokens);
+            double bytes = manifest_transit_bytes(c->manifest[a][b], &c->model, tokens);
+            transit_bytes = bytes > transit_bytes ? bytes : transit_bytes;
+        }
+    for (int l = 0; l < c->n_layouts; l++)
+        c->layout[l].capacity = capacity_of(&c->model, &c->cluster, &c->layout[l].layout,
+                                            c->page_tokens, transit_bytes);
+}
+
+struct cost *cost_new(const struct model *m, const struct cluster *cluster, const struct profile *p,
+                      const struct layout *layouts, int n_layouts, int page_tokens)
+{
+    struct cost *c = xcalloc(1, sizeof *c);
+    assert(n_layouts >= 1 && n_layouts <= LAYOUT_MAX);
+    c->model = *m;
+    c->cluster = *cluster;
+    c->profile = p;
+    c->n_layouts = n_layouts;
+    c->page_tokens = page_tokens;
+    for (int l = 0; l < n_layouts; l++) {
+        assert(layouts[l].ranks == cluster->ranks);
+        c->layout[l].layout = layouts[l];
+        c->layout[l].memo = xcalloc(MEMO_SIZE, sizeof(struct row_memo));
+        attention_compile(c, &layouts[l], &c->layout[l].attention);
+    }
+    compile_manifests(c);
+    compile_capacity(c);
+    return c;
+}
+
+void cost_free(struct cost *c)
+{
+    if (c == NULL)
+        return;
+    for (int a = 0; a < c->n_layouts; a++) {
+        free(c->layout[a].memo);
+        for (int b = 0; b < c->n_layouts; b++)
+            free(c->manifest[a][b]);
+    }
+    free(c);
+}
+
+int cost_n_layouts(const struct cost *c)
+{
+    return c->n_layouts;
+}
+
+const struct layout *cost_layout(const struct cost *c, int layout)
+{
+    return &c->layout[layout].layout;
+}
+
+const struct model *cost_model(const struct cost *c)
+{
+    return &c->model;
+}
+
+int cost_ranks(const struct cost *c)
+{
+    return c->cluster.ranks;
+}
+
+const struct capacity *cost_capacity(const struct cost *c, int layout)
+{
+    return &c->layout[layout].capacity;
+}
+
+const struct manifest *cost_manifest(const struct cost *c, int from, int to)
+{
+    return c->manifest[from][to];
+}
+
+static struct row_times time_rows(const struct cost *c, const struct layout *l,
+                                  const struct row_counts *n)
+{
+    double latency, link;
+    exchange_times(c, l, n, &latency, &link);
+    return (struct row_times){
+        .proj_ps = round_ps(rows_proj_s(c, l, n)),
+        .ffn_ps = round_ps(rows_ffn_s(c, n)),
+        .once_ps = round_ps(rows_once_s(c, n)),
+        .latency_ps = round_ps(latency),
+        .link_ps = round_ps(link),
+    };
+}
+
+static struct row_times row_times(const struct cost *c, const struct layout_cost *l,
+                                  const struct row_counts *n)
+{
+    uint64_t key = (uint64_t)n->rows * 0x9e3779b97f4a7c15 ^ (uint64_t)n->owner_rows * 0xc2b2ae3d ^
+                   (uint64_t)n->sampled_rows * 0x165667b1;
+    struct row_memo *memo = &l->memo[(key >> 32 ^ key) % MEMO_SIZE];
+    if (memcmp(&memo->counts, n, sizeof *n) != 0) {
+        memo->counts = *n;
+        memo->times = time_rows(c, &l->layout, n);
+    }
+    return memo->times;
+}
+
+/* Sums of the roofline terms on one rank. */
+struct load {
+    struct seg flop, read, flop_hiding, read_hiding;
+};
+
+struct sums {
+    struct row_counts rows;
+    struct load load[RANKS_MAX]; /* by owner; [0] alone without owners */
+    int n_loads;
+    int64_t owner_rows[RANKS_MAX];
+    int64_t decode_ctx_tokens, chunk_ctx_tokens;
+};
+
+static void add_to(struct seg *sum, struct seg x)
+{
+    sum->a_ps += x.a_ps;
+    sum->b_ps += x.b_ps;
+    sum->n = x.n < sum->n ? x.n : sum->n;
+}
+
+static void add_decode(const struct layout_cost *l, bool hides, const struct batch_item *i,
+                       struct load *load)
+{
+    add_to(&load->flop, curve_seg(&l->attention.flop, i->ctx_tokens));
+    add_to(&load->read, curve_seg(&l->attention.read, i->ctx_tokens));
+    if (hides) {
+        add_to(&load->flop_hiding, curve_seg(&l->attention.flop_hiding, i->ctx_tokens));
+        add_to(&load->read_hiding, curve_seg(&l->attention.read_hiding, i->ctx_tokens));
+    }
+}
+
+static void add_chunk(const struct cost *c, const struct layout *l, const struct batch_item *i,
+                      struct load *load)
+{
+    double flop, read, eta = c->profile->overlap_frac;
+    attention_chunk_s(c, l, i, &flop, &read);
+    load->flop.a_ps += round_ps(flop);
+    load->read.a_ps += round_ps(read);
+    load->flop_hiding.a_ps += round_ps(flop * eta);
+    load->read_hiding.a_ps += round_ps(read * eta);
+}
+
+static void sums_init(struct sums *s, const struct layout *l)
+{
+    const struct seg zero = seg_const(0);
+    s->n_loads = l->kv_owned ? l->ranks : 1;
+    s->rows = (struct row_counts){0};
+    s->decode_ctx_tokens = s->chunk_ctx_tokens = 0;
+    for (int r = 0; r < l->ranks; r++)
+        s->owner_rows[r] = 0;
+    for (int r = 0; r < s->n_loads; r++)
+        s->load[r] = (struct load){zero, zero, zero, zero};
+}
+
+static void sum_batch(const struct cost *c, const struct layout_cost *l, const struct batch *b,
+                      struct sums *s)
+{
+    bool owned = l->layout.kv_owned, hides = c->profile->overlap_frac > 0;
+    sums_init(s, &l->layout);
+    for (int i = 0; i < b->n; i++) {
+        const struct batch_item *item = &b->item[i];
+        struct load *load = &s->load[owned ? item->owner : 0];
+        s->owner_rows[item->owner] += item->q;
+        s->rows.rows += item->q;
+        if (i < b->n_decode) {
+            s->decode_ctx_tokens += item->ctx_tokens;
+            add_decode(l, hides, item, load);
+        } else {
+            s->chunk_ctx_tokens += item->ctx_tokens;
+            add_chunk(c, &l->layout, item, load);
+        }
+    }
+    s->rows.prefill_rows = s->rows.rows - b->n_decode;
+    s->rows.sampled_rows = b->n;
+    for (int r = 0; r < l->layout.ranks; r++)
+        if (s->owner_rows[r] > s->rows.owner_rows)
+            s->rows.owner_rows = s->owner_rows[r];
+}
+
+/* The busiest rank: every rank waits for it. */
+static struct seg busiest(const struct sums *s, bool hiding)
+{
+    struct seg most = seg_const(0);
+    for (int r = 0; r < s->n_loads; r++) {
+        const struct load *load = &s->load[r];
+        most = seg_max(most, hiding ? seg_max(load->flop_hiding, load->read_hiding)
+                                    : seg_max(load->flop, load->read));
+    }
+    return most;
+}
+
+static struct seg exchange_of(const struct cost *c, const struct layout_cost *l,
+                              const struct batch *b, const struct sums *s,
+                              const struct row_times *times)
+{
+    int64_t per_token = l->attention.fetch_ps_per_token;
+    double chunks = exchange_chunks_s(c, &l->layout, s->chunk_ctx_tokens, s->rows.prefill_rows);
+    struct seg link = {times->link_ps + round_ps(chunks) + per_token * s->decode_ctx_tokens,
+                       per_token * b->n_decode, SEG_FOREVER};
+    if (c->profile->overlap_frac > 0)
+        link = seg_excess(link, busiest(s, true));
+    return seg_add(seg_const(times->latency_ps), link);
+}
+
+void cost_step(const struct cost *c, int layout, const struct batch *b, struct step_cost *out)
+{
+    const struct layout_cost *l = &c->layout[layout];
+    struct sums sums;
+    assert(b->n > 0);
+    sum_batch(c, l, b, &sums);
+    struct row_times times = row_times(c, l, &sums.rows);
+
+    out->rows = sums.rows.rows;
+    out->proj = seg_const(times.proj_ps);
+    out->ffn = seg_const(times.ffn_ps);
+    out->attn = busiest(&sums, false);
+    out->exchange = exchange_of(c, l, b, &sums, &times);
+    out->step = seg_add(seg_add(out->proj, out->attn),
+                        seg_add(seg_add(out->exchange, out->ffn), seg_const(times.once_ps)));
+    if (b->n > b->n_decode)
+        out->attn.n = out->exchange.n = out->step.n = 1;
+}

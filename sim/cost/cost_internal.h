@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What cost.c compiles and its stages share. Not for anyone outside sim/cost.
+ */
+#ifndef SIM_COST_COST_INTERNAL_H
+#define SIM_COST_COST_INTERNAL_H
+
+#include "sim/cost/cost.h"
+
+/* Row counts of a batch: all that the stages besides attention depend on. */
+struct row_counts {
+    int64_t rows, prefill_rows; /* of the whole batch */
+    int64_t owner_rows;         /* of the busiest owner */
+    int64_t sampled_rows;       /* one per request */
+};
+
+/* Their times, summed over layers. */
+struct row_times {
+    int64_t proj_ps, ffn_ps, once_ps;
+    int64_t latency_ps, link_ps; /* of the collectives: delta and R of Eq. 10 */
+};
+
+struct row_memo {
+    struct row_counts counts;
+    struct row_times times;
+};
+
+/* Attention of one decode row on each rank that works on it, as functions of its context. */
+struct attention_curves {
+    struct curve flop, read;               /* roofline terms */
+    struct curve flop_hiding, read_hiding; /* the same times eta: what may hide exchange */
+    int64_t fetch_ps_per_token; /* link time of KV that no rank computing on it holds (by layer) */
+};
+
+struct layout_cost {
+    struct layout layout;
+    struct capacity capacity;
+    struct attention_curves attention;
+    struct row_memo
+        *memo; /* direct-mapped cache of row_times; a cache only, so const callers write it */
+};
+
+struct cost {
+    struct model model;
+    struct cluster cluster;
+    const struct profile *profile;
+    int n_layouts, page_tokens;
+    struct layout_cost layout[LAYOUT_MAX];
+    struct manifest *manifest[LAYOUT_MAX][LAYOUT_MAX];
+};
+
+/* Roofline of work done at a share of peak against bytes at a share of bandwidth, in seconds. */
+double roofline_s(double flop_s, double read_s);
+/* Seconds of `flop` in a stage whose efficiency is looked up at `size`; 0 flop is 0. */
+double flop_s(const struct cost *c, enum profile_stage stage, enum number_format format,
+              double flop, double size);
+double read_s(const struct cost *c, enum profile_stage stage, double bytes, double size);
+int64_t round_ps(double seconds);
+
+/* rows.c: projections, FFN, and what happens once a step. */
+double rows_proj_s(const struct cost *c, const struct layout *l, const struct row_counts *n);
+double rows_ffn_s(const struct cost *c, const struct row_counts *n);
+double rows_once_s(const struct cost *c, const struct row_counts *n);
+
+/* exchange.c: the collectives of all layers whose sizes depend on row counts. */
+void exchange_times(const struct cost *c, const struct layout *l, const struct row_counts *n,
+                    double *latency_s, double *link_s);
+/* The same for position-sharded attention of a step's prefill chunks: their contexts' KV gathered,
+ * or their query rows gathered and partial outputs exchanged, whichever is cheaper. */
+double exchange_chunks_s(const struct cost *c, const struct layout *l, int64_t ctx_tokens,
+                         int64_t rows);
+/* Link time of one context token under storage by layer, all layers. */
+double exchange_fetch_s_per_token(const struct cost *c, const struct layout *l);
+
+/* attention.c */
+void attention_compile(const struct cost *c, const struct layout *l, struct attention_curves *out);
+/* One chunk on each rank that works on it: roofline terms in seconds, all layers. */
+void attention_chunk_s(const struct cost *c, const struct layout *l, const struct batch_item *i,
+                       double *flop, double *read);
+
+#endif

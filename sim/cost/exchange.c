@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The collectives of a step, by what the layout's fields leave apart: heads from owners (dop),
+ * positions from rows (cp, helix), O's partial sums (sharded O), and rows from the FFN.
+ * Sizes are counted as nccl-tests count them (hw/collective.h).
+ */
+#include "sim/cost/cost_internal.h"
+
+struct sums {
+    double latency_s, link_s;
+};
+
+static void add(struct sums *to, const struct cost *c, double layers, enum collective op,
+                double bytes)
+{
+    const struct collective_table *t = &c->profile->collectives;
+    int ranks = c->cluster.ranks;
+    if (bytes <= 0 || ranks < 2 || layers <= 0)
+        return;
+    double latency = collective_latency_s(t, op, ranks);
+    double whole = collective_s(t, op, ranks, bytes);
+    to->latency_s += layers * latency;
+    to->link_s += layers * (whole > latency ? whole - latency : 0);
+}
+
+static double act_bytes(const struct cost *c)
+{
+    return number_format_bytes(c->model.activations);
+}
+
+/* Width of a query row of one head as attention takes it, and of what attention gives back. */
+static double query_width(const struct model *m)
+{
+    return m->attention == ATTN_MLA ? m->kv_lora + m->rope_dim : m->nope_dim + m->rope_dim;
+}
+
+static double value_width(const struct model *m)
+{
+    return m->attention == ATTN_MLA ? m->kv_lora : m->v_dim;
+}
+
+static double heads_per_rank(const struct cost *c, const struct layout *l)
+{
+    return (double)c->model.heads / l->attn_head_shards;
+}
+
+/* One row's partial outputs with their FP32 log-sum-exp. */
+static double partial_bytes(const struct cost *c, const struct layout *l)
+{
+    return heads_per_rank(c, l) * (value_width(&c->model) * act_bytes(c) + 4);
+}
+
+/* Eq. 4, both ways; the busiest owner receives for all its rows. */
+static void add_owner_exchange(struct sums *to, const struct cost *c, const struct layout *l,
+                               const struct row_counts *n, double layers)
+{
+    const struct model *m = &c->model;
+    if (!l->kv_owned || l->in_shards == 1)
+        return;
+    double even = (double)n->rows / l->ranks, most = (double)n->owner_rows;
+    double row_heads = (most > even ? most : even) * m->heads * act_bytes(c);
+    add(to, c, layers, COLL_ALL_TO_ALL, row_heads * query_width(m));
+    add(to, c, layers, COLL_ALL_TO_ALL, row_heads * value_width(m));
+    if (l->rows_owned) {
+        double width = m->attention == ATTN_MLA ? m->q_lora : m->hidden;
+        add(to, c, layers, COLL_ALL_GATHER, (double)n->rows * width * act_bytes(c));
+    }
+}
+
+/* Decode rows that several ranks attended over parts of the context. */
+static void add_combine(struct sums *to, const struct cost *c, const struct layout *l,
+                        const struct row_counts *n, double layers)
+{
+    if (l->attn_pos_shards > 1 && l->kv_layer_shards == 1)
+        add(to, c, layers, COLL_ALL_TO_ALL,
+            (double)(n->rows - n->prefill_rows) * partial_bytes(c, l));
+}
+
+static void add_layer(struct sums *to, const struct cost *c, const struct layout *l,
+                      const struct row_counts *n, double layers)
+{
+    add_owner_exchange(to, c, l, n, layers);
+    add_combine(to, c, l, n, layers);
+    double hidden = (double)n->rows * c->model.hidden * act_bytes(c);
+    if (l->out_shards > 1)
+        add(to, c, layers, l->rows_owned ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, hidden);
+    if (l->out_shards > 1 && !l->rows_owned) {
+        add(to, c, layers, COLL_ALL_REDUCE, hidden);
+    } else {
+        add(to, c, layers, COLL_ALL_GATHER, hidden);
+        add(to, c, layers, COLL_REDUCE_SCATTER, hidden);
+    }
+}
+
+void exchange_times(const struct cost *c, const struct layout *l, const struct row_counts *n,
+                    double *latency_s, double *link_s)
+{
+    struct sums sums = {0};
+    double kv_layers = model_kv_layers(&c->model), cached = l->full_weights_frac;
+    struct layout full = layout_of_cached(l), as_linear = layout_of_linear(l);
+    add_layer(&sums, c, &full, n, kv_layers * cached);
+    add_layer(&sums, c, l, n, kv_layers * (1 - cached));
+    as_linear.attn_pos_shards = 1; /* recurrent layers have no positions to combine */
+    add_layer(&sums, c, &as_linear, n, c->model.linear.layers);
+    *latency_s = sums.latency_s;
+    *link_s = sums.link_s;
+}
+
+double exchange_chunks_s(const struct cost *c, const struct layout *l, int64_t ctx_tokens,
+                         int64_t rows)
+{
+    const struct model *m = &c->model;
+    if (l->attn_pos_shards == 1 || rows == 0)
+        return 0;
+    struct sums gather = {0}, partial = {0};
+    double layers = model_kv_layers(m);
+    double context_bytes = (double)ctx_tokens * model_kv_bytes_per_token_layer(m);
+    add(&gather, c, layers, COLL_ALL_GATHER, context_bytes / l->kv_head_shards);
+    if (l->kv_layer_shards > 1)
+        return gather.latency_s + gather.link_s;
+    double queries = (double)rows * heads_per_rank(c, l) * query_width(m) * act_bytes(c);
+    add(&partial, c, layers, COLL_ALL_GATHER, queries);
+    add(&partial, c, layers, COLL_ALL_TO_ALL, (double)rows * partial_bytes(c, l));
+    double a = gather.latency_s + gather.link_s, b = partial.latency_s + partial.link_s;
+    return a < b ? a : b;
+}
+
+/* By layer, whoever holds a layer sends its KV to all others before it is needed: per token, at the
+ * bandwidth of a large gather. */
+double exchange_fetch_s_per_token(const struct cost *c, const struct layout *l)
+{
+    const double large_bytes = 256 << 20;
+    if (l->kv_layer_shards == 1)
+        return 0;
+    double s = collective_s(&c->profile->collectives, COLL_ALL_GATHER, l->ranks, large_bytes);
+    return s / large_bytes * model_kv_bytes_per_token(&c->model);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The discrete-event engine: replays requests through groups of ranks with continuous batching,
+ * chunked prefill, paged KV and a layout policy. Clock in integer picoseconds; same input, same
+ * bytes out. With `exact` every step is simulated by itself; without, runs of steps between events
+ * are jumped over in closed form, with the same result.
+ */
+#ifndef SIM_ENGINE_ENGINE_H
+#define SIM_ENGINE_ENGINE_H
+
+#include "sim/base/hist.h"
+#include "sim/base/opt.h"
+#include "sim/base/progress.h"
+#include "sim/cost/transition.h"
+#include "sim/policy/policy.h"
+
+struct engine_request {
+    int64_t arrival_ps; /* ascending over the array */
+    int64_t input_tokens, output_tokens;
+};
+
+enum admission {
+    ADMIT_RESERVE,
+    ADMIT_ON_DEMAND
+};                                         /* input+output reserved | prompt, then page by page */
+enum owner_rule { OWNER_COUNT, OWNER_KV }; /* fewest requests | fewest held tokens */
+
+struct engine_config {
+    int64_t token_budget; /* query rows of a step, decode rows included; owners share it evenly */
+    int64_t max_running;  /* requests of one group */
+    int64_t page_tokens;
+    int admission, owners;
+    int64_t replicas; /* groups behind a round-robin router */
+    bool exact;
+    int64_t slo_ttft_ps, slo_tpot_ps; /* 0: no limit */
+};
+
+/* Rows for a command's option table; `base` is the offset of a struct engine_config. */
+#define ENGINE_OPTS(base)                                                                          \
+    {"token-budget",                                                                               \
+     0,                                                                                            \
+     OPT_TOKENS,                                                                                   \
+     base + offsetof(struct engine_config, token_budget),                                          \
+     "N",                                                                                          \
+     "8192",                                                                                       \
+     1,                                                                                            \
+     1 << 24,                                                                                      \
+     NULL,                                                                                         \
+     "query rows per step: decode rows and prefill chunks"},                                       \
+        {"max-running",                                                                            \
+         0,                                                                                        \
+         OPT_I64,                                                                                  \
+         base + offsetof(struct engine_config, max_running),                                       \
+         "N",                                                                                      \
+         "256",                                                                                    \
+         1,                                                                                        \
+         1 << 20,                                                                                  \
+         NULL,                                                                                     \
+         "running requests per group"},                                                            \
+        {"page-tokens",                                                                            \
+         0,                                                                                        \
+         OPT_I64,                                                                                  \
+         base + offsetof(struct engine_config, page_tokens),                                       \
+         "N",                                                                                      \
+         "64",                                                                                     \
+         1,                                                                                        \
+         1 << 20,                                                                                  \
+         NULL,                                                                                     \
+         "tokens per KV page"},                                                                    \
+        {"admission",                                                                              \
+         0,                                                                                        \
+         OPT_ENUM,                                                                                 \
+         base + offsetof(struct engine_config, admission),                                         \
+         "MODE",                                                                                   \
+         "reserve",                                                                                \
+         0,                                                                                        \
+         0,                                                                                        \
+         "reserve|on-demand",                                                                      \
+         "reserve input and output KV, or grow page by page and preempt"},                         \
+        {"owners", 0, OPT_ENUM,   base + offsetof(struct engine_config, owners),  "RULE", "count", \
+         0,        0, "count|kv", "balance request owners by count or by held KV"},                \
+        {"replicas", 0,                                                                            \
+         OPT_I64,    base + offsetof(struct engine_config, replicas),                              \
+         "R",        "1",                                                                          \
+         1,          1024,                                                                         \
+         NULL,       "groups behind a round-robin router"},                                        \
+    {                                                                                              \
+        "exact", 0, OPT_FLAG, base + offsetof(struct engine_config, exact), NULL, NULL, 0, 0,      \
+            NULL, "simulate every step by itself (same result, slower)"                            \
+    }
+
+enum request_state { REQ_COMPLETED, REQ_REJECTED };
+enum reject_reason { REJECT_NONE, REJECT_TOO_LONG, REJECT_KV, REJECT_COUNT };
+extern const char *const reject_reason_names[REJECT_COUNT];
+
+struct request_result {
+    int64_t first_token_ps, finish_ps; /* absolute; of a rejected one: its arrival */
+    int32_t preemptions;
+    uint8_t state, reason;
+};
+
+struct run_result {
+    int64_t requests, completed, rejected, preemptions;
+    int64_t rejected_by[REJECT_COUNT];
+    int64_t input_tokens, output_tokens; /* of completed requests */
+    int64_t makespan_ps;                 /* first arrival to last finish */
+    int64_t busy_ps;                     /* all groups' step time */
+    int64_t slo_met;                     /* completed within both limits */
+    struct hist ttft_ps, tpot_ps, e2e_ps;
+    int64_t steps, events, switches, switches_refused, switch_exposed_ps;
+    int64_t layout_ps[LAYOUT_MAX];
+    double kv_peak_frac;
+    uint64_t wall_ns;
+    struct request_result *request; /* one per input request */
+};
+
+/* One executed step, for plans; only with `exact`. */
+struct step_record {
+    int64_t index, at_ps, step_ps, exposed_ps; /* step_ps includes exposed_ps */
+    int group, layout, from;                   /* from = -1: no switch */
+    enum mechanism mechanism;
+    const struct batch *batch;
+    const uint32_t *req; /* request of each batch item */
+    const struct step_cost *cost;
+};
+
+struct engine_observer {
+    void (*step)(void *context, const struct step_record *r);
+    void *context;
+};
+
+/* Run to the end. `policies`: one per replica, fresh. `observer` and `progress` may be NULL. Fails
+ * only when a policy breaks its contract. */
+int engine_run(const struct cost *cost, const struct engine_request *requests, int64_t n,
+               struct policy *policies, const struct engine_config *config,
+               const struct engine_observer *observer, struct progress *progress,
+               struct run_result *out, struct err *err);
+void run_result_release(struct run_result *r);
+
+#endif

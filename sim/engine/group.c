@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/engine/group.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/mem.h"
+
+static int launch_layout(const struct group *g, int wish)
+{
+    if (!g->policy->may_switch || g->kv.pool[wish].pages > 0)
+        return wish;
+    for (int l = 0; l < g->kv.n_layouts; l++)
+        if (g->kv.pool[l].pages > 0)
+            return l;
+    return wish;
+}
+
+void group_init(struct group *g, struct engine *e, int id, struct policy *policy)
+{
+    *g = (struct group){.id = id, .engine = e, .policy = policy, .pending = -1, .wanted = -1};
+    kv_init(&g->kv, e->cost, e->config->page_tokens);
+    g->layout = launch_layout(g, policy->start);
+    g->owed_from = -1;
+    g->last_owner = g->kv.ranks - 1;
+}
+
+void group_release(struct group *g)
+{
+    /* Every page that was taken has been given back. */
+    for (int l = 0; l < g->kv.n_layouts; l++)
+        assert(g->engine->err->set || kv_busiest(&g->kv, l) == 0);
+    queue_release(&g->waiting);
+    free(g->prefill);
+    free(g->item);
+    free(g->item_req);
+    free(g->decode_end);
+    free(g->chunk);
+}
+
+int64_t group_running(const struct group *g)
+{
+    return (int64_t)(g->n_prefill + g->n_decode);
+}
+
+/* Could the request run alone in some layout that this group may use? */
+static bool could_hold(const struct group *g, int64_t tokens)
+{
+    if (!g->policy->may_switch)
+        return kv_could_hold(&g->kv, g->layout, tokens);
+    for (int l = 0; l < g->kv.n_layouts; l++)
+        if (kv_could_hold(&g->kv, l, tokens))
+            return true;
+    return false;
+}
+
+static void reject(struct group *g, uint32_t req, enum reject_reason reason, int64_t now_ps)
+{
+    struct run_result *out = g->engine->out;
+    out->request[req] = (struct request_result){
+        .first_token_ps = now_ps, .finish_ps = now_ps, .state = REQ_REJECTED, .reason = reason};
+    out->rejected++;
+    out->rejected_by[reason]++;
+}
+
+bool group_arrive(struct group *g, uint32_t req, int64_t now_ps)
+{
+    const struct engine_request *r = &g->engine->request[req];
+    int64_t tokens = r->input_tokens + r->output_tokens;
+    if (tokens > cost_model(g->engine->cost)->max_context_tokens) {
+        reject(g, req, REJECT_TOO_LONG, now_ps);
+        return false;
+    }
+    if (!could_hold(g, tokens)) {
+        reject(g, req, REJECT_KV, now_ps);
+        return false;
+    }
+    queue_push_back(&g->waiting, req);
+    return true;
+}
+
+static int64_t owner_load(const struct group *g, int owner)
+{
+    return g->engine->config->owners == OWNER_KV ? g->held_of_owner[owner] : g->n_of_owner[owner];
+}
+
+/* The least loaded owner with room, ties going round; -1 when none has room. */
+static int choose_owner(const struct group *g, int64_t tokens, bool must_fit)
+{
+    int best = -1;
+    for (int i = 1; i <= g->kv.ranks; i++) {
+        int owner = (g->last_owner + i) % g->kv.ranks;
+        if (must_fit && !kv_has_room(&g->kv, g->layout, owner, tokens))
+            continue;
+        if (best < 0 || owner_load(g, owner) < owner_load(g, best))
+            best = owner;
+    }
+    return best;
+}
+
+static void hold_kv(struct group *g, uint32_t req, int64_t tokens)
+{
+    struct flight *f = &g->engine->flight[req];
+    f->held_tokens = tokens;
+    kv_add(&g->kv, f->owner, tokens);
+    g->n_of_owner[f->owner]++;
+    g->held_of_owner[f->owner] += tokens;
+}
+
+static void drop_kv(struct group *g, uint32_t req)
+{
+    struct flight *f = &g->engine->flight[req];
+    kv_remove(&g->kv, f->owner, f->held_tokens);
+    g->n_of_owner[f->owner]--;
+    g->held_of_owner[f->owner] -= f->held_tokens;
+}
+
+static int64_t tokens_to_hold(const struct group *g, uint32_t req)
+{
+    const struct engine_request *r = &g->engine->request[req];
+    if (g->engine->config->admission == ADMIT_RESERVE)
+        return r->input_tokens + r->output_tokens;
+    /* The prompt, what was made before a preemption, and the row of the first decode step. */
+    return r->input_tokens + g->engine->flight[req].made_tokens + 1;
+}
+
+static void start_prefill(struct group *g, uint32_t req, int owner, int64_t tokens)
+{
+    struct flight *f = &g->engine->flight[req];
+    const struct engine_request *r = &g->engine->request[req];
+    f->owner = g->last_owner = owner;
+    f->kv_tokens = 0;
+    f->prefill_tokens = r->input_tokens + f->made_tokens;
+    f->admitted = g->admissions++;
+    hold_kv(g, req, tokens);
+    g->remaining_tokens += r->output_tokens - f->made_tokens;
+    g->prefill = xgrow(g->prefill, &g->cap_prefill, g->n_prefill + 1, sizeof *g->prefill);
+    g->prefill[g->n_prefill++] = req;
+}
+
+void group_admit(struct group *g)
+{
+    while (g->waiting.n > 0 && group_running(g) < g->engine->config->max_running) {
+        bool idle = group_running(g) == 0;
+        if ((g->admission_held || g->pending >= 0) && !idle)
+            return;
+        uint32_t req = g->waiting.id[g->waiting.head];
+        int64_t tokens = tokens_to_hold(g, req);
+        int owner = choose_owner(g, tokens, true);
+        /* Alone it fits some layout, or it would have been rejected: the policy has to go there. */
+        if (owner < 0 && idle)
+            owner = choose_owner(g, tokens, false);
+        if (owner < 0)
+            return;
+        queue_pop_front(&g->waiting);
+        start_prefill(g, req, owner, tokens);
+    }
+}
+
+static void remove_decode(struct group *g, size_t i)
+{
+    size_t behind = --g->n_decode - i;
+    memmove(&g->item[i], &g->item[i + 1], behind * sizeof *g->item);
+    memmove(&g->item_req[i], &g->item_req[i + 1], behind * sizeof *g->item_req);
+    memmove(&g->decode_end[i], &g->decode_end[i + 1], behind * sizeof *g->decode_end);
+}
+
+static void remove_prefill(struct group *g, size_t i)
+{
+    size_t behind = --g->n_prefill - i;
+    memmove(&g->prefill[i], &g->prefill[i + 1], behind * sizeof *g->prefill);
+}
+
+static bool is_over(const struct group *g, int owner)
+{
+    return kv_used(&g->kv, g->layout, owner) > g->kv.pool[g->layout].pages;
+}
+
+static bool is_younger(const struct group *g, uint32_t req, int64_t than, int owner)
+{
+    const struct flight *f = &g->engine->flight[req];
+    return f->admitted > than && (f->owner == owner || !g->kv.pool[g->layout].owned);
+}
+
+static void preempt(struct group *g, uint32_t req, int64_t made_tokens)
+{
+    struct flight *f = &g->engine->flight[req];
+    f->made_tokens = made_tokens;
+    drop_kv(g, req);
+    g->remaining_tokens -= g->engine->request[req].output_tokens - made_tokens;
+    queue_push_front(&g->waiting, req);
+    g->engine->out->request[req].preemptions++;
+    g->engine->out->preemptions++;
+}
+
+static void preempt_youngest(struct group *g, int owner)
+{
+    int64_t admitted = -1;
+    size_t at = 0;
+    bool decoding = false;
+    for (size_t i = 0; i < g->n_decode; i++)
+        if (is_younger(g, g->item_req[i], admitted, owner)) {
+            admitted = g->engine->flight[g->item_req[i]].admitted;
+            at = i;
+            decoding = true;
+        }
+    for (size_t i = 0; i < g->n_prefill; i++)
+        if (is_younger(g, g->prefill[i], admitted, owner)) {
+            admitted = g->engine->flight[g->prefill[i]].admitted;
+            at = i;
+            decoding = false;
+        }
+    assert(admitted >= 0);
+    if (decoding) {
+        uint32_t req = g->item_req[at];
+        int64_t left = g->decode_end[at] - g->decode_steps;
+        remove_decode(g, at);
+        preempt(g, req, g->engine->request[req].output_tokens - left);
+    } else {
+        uint32_t req = g->prefill[at];
+        remove_prefill(g, at);
+        preempt(g, req, g->engine->flight[req].made_tokens);
+    }
+}
+
+void group_note_peak(struct group *g)
+{
+    int64_t pages = g->kv.pool[g->layout].pages;
+    double frac = pages > 0 ? (double)kv_busiest(&g->kv, g->layout) / (double)pages : 0;
+    if (frac > g->engine->out->kv_peak_frac)
+        g->engine->out->kv_peak_frac = frac;
+}
+
+void group_make_room(struct group *g)
+{
+    int pools = g->kv.pool[g->layout].owned ? g->kv.ranks : 1;
+    for (int owner = 0; owner < pools; owner++)
+        while (is_over(g, owner))
+            preempt_youngest(g, owner);
+}
+
+static void record_times(struct run_result *out, const struct engine_config *config,
+                         const struct engine_request *r, const struct request_result *t)
+{
+    int64_t ttft_ps = t->first_token_ps - r->arrival_ps, tpot_ps = 0;
+    hist_add(&out->ttft_ps, ttft_ps, 1);
+    hist_add(&out->e2e_ps, t->finish_ps - r->arrival_ps, 1);
+    if (r->output_tokens > 1) {
+        tpot_ps = (t->finish_ps - t->first_token_ps) / (r->output_tokens - 1);
+        hist_add(&out->tpot_ps, tpot_ps, 1);
+    }
+    if ((config->slo_ttft_ps == 0 || ttft_ps <= config->slo_ttft_ps) &&
+        (config->slo_tpot_ps == 0 || tpot_ps <= config->slo_tpot_ps))
+        out->slo_met++;
+}
+
+static void finish(struct group *g, uint32_t req, int64_t now_ps)
+{
+    struct run_result *out = g->engine->out;
+    const struct engine_request *r = &g->engine->request[req];
+    out->request[req].finish_ps = now_ps;
+    out->request[req].state = REQ_COMPLETED;
+    out->completed++;
+    out->input_tokens += r->input_tokens;
+    out->output_tokens += r->output_tokens;
+    out->makespan_ps = now_ps > out->makespan_ps ? now_ps : out->makespan_ps;
+    record_times(out, g->engine->config, r, &out->request[req]);
+    drop_kv(g, req);
+}
+
+static void grow_held(struct group *g, int64_t n)
+{
+    for (size_t i = 0; i < g->n_decode; i++) {
+        struct flight *f = &g->engine->flight[g->item_req[i]];
+        if (g->decode_end[i] <= g->decode_steps)
+            continue;
+        kv_grow(&g->kv, f->owner, f->held_tokens, f->held_tokens + n);
+        f->held_tokens += n;
+        g->held_of_owner[f->owner] += n;
+    }
+}
+
+static void decode(struct group *g, int64_t n)
+{
+    g->decode_steps += n;
+    g->remaining_tokens -= n * (int64_t)g->n_decode;
+    for (size_t i = 0; i < g->n_decode; i++)
+        g->item[i].ctx_tokens += n;
+    if (g->engine->config->admission == ADMIT_ON_DEMAND)
+        grow_held(g, n);
+}
+
+static void finish_decoded(struct group *g, int64_t now_ps)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_decode; i++) {
+        if (g->decode_end[i] <= g->decode_steps) {
+            finish(g, g->item_req[i], now_ps);
+            continue;
+        }
+        if (kept != i) {
+            g->item[kept] = g->item[i];
+            g->item_req[kept] = g->item_req[i];
+            g->decode_end[kept] = g->decode_end[i];
+        }
+        kept++;
+    }
+    g->n_decode = kept;
+}
+
+static void start_decode(struct group *g, uint32_t req)
+{
+    const struct flight *f = &g->engine->flight[req];
+    size_t i = g->n_decode++;
+    g->item = xgrow(g->item, &g->cap_item, i + 1, sizeof *g->item);
+    g->item_req = xgrow(g->item_req, &g->cap_item_req, i + 1, sizeof *g->item_req);
+    g->decode_end = xgrow(g->decode_end, &g->cap_end, i + 1, sizeof *g->decode_end);
+    g->item[i] = (struct batch_item){f->prefill_tokens + 1, 1, f->owner};
+    g->item_req[i] = req;
+    g->decode_end[i] = g->decode_steps + g->engine->request[req].output_tokens - f->made_tokens;
+}
+
+/* The last chunk of a prompt makes the next token. */
+static void land_chunk(struct group *g, const struct chunk *c, int64_t now_ps)
+{
+    struct flight *f = &g->engine->flight[c->req];
+    f->kv_tokens += c->q;
+    if (f->kv_tokens < f->prefill_tokens)
+        return;
+    if (f->made_tokens++ == 0)
+        g->engine->out->request[c->req].first_token_ps = now_ps;
+    g->remaining_tokens--;
+    if (f->made_tokens == g->engine->request[c->req].output_tokens)
+        finish(g, c->req, now_ps);
+    else
+        start_decode(g, c->req);
+}
+
+static void drop_prefilled(struct group *g)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_prefill; i++) {
+        const struct flight *f = &g->engine->flight[g->prefill[i]];
+        if (f->kv_tokens < f->prefill_tokens)
+            g->prefill[kept++] = g->prefill[i];
+    }
+    g->n_prefill = kept;
+}
+
+void group_advance(struct group *g, int64_t n, int64_t now_ps)
+{
+    if (n > 1) {
+        /* KV is fullest before the last step, when those that end with it still hold theirs. */
+        decode(g, n - 1);
+        group_note_peak(g);
+    }
+    decode(g, 1);
+    finish_decoded(g, now_ps);
+    for (size_t i = 0; i < g->n_chunks; i++)
+        land_chunk(g, &g->chunk[i], now_ps);
+    if (g->n_chunks > 0)
+        drop_prefilled(g);
+    g->n_chunks = 0;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One group: T ranks that serve one model copy. It holds its waiting and running requests, their KV
+ * pages, the layout it runs and the step in progress. engine.c drives it; no one else includes
+ * this.
+ *
+ * A request waits, is admitted (KV reserved), prefills in chunks, then decodes one token a step. In
+ * decode its item's context counts the row of the coming step, so it holds input + made tokens.
+ */
+#ifndef SIM_ENGINE_GROUP_H
+#define SIM_ENGINE_GROUP_H
+
+#include "sim/engine/engine.h"
+#include "sim/engine/eventq.h"
+#include "sim/engine/kv.h"
+#include "sim/engine/queue.h"
+
+/* What the engine knows of a request while it is in flight. */
+struct flight {
+    int64_t made_tokens;    /* output tokens so far; stale in decode, see decode_end */
+    int64_t kv_tokens;      /* prefill: how far it has come */
+    int64_t prefill_tokens; /* its goal: input, and after a preemption what was made as well */
+    int64_t held_tokens;    /* what its KV pages are counted for */
+    int64_t admitted;       /* order of admission, for choosing whom to preempt */
+    int32_t owner;
+};
+
+/* A prefill chunk of the batch being built. */
+struct chunk {
+    uint32_t req;
+    int32_t q;
+};
+
+struct step {
+    bool running;
+    int64_t start_ps, exposed_ps;
+    struct seg cost;
+    int64_t n; /* steps planned: all but the last may be cut off by an event */
+    int64_t generation;
+};
+
+struct group {
+    int id;
+    struct engine *engine;
+    struct policy *policy;
+    int layout;
+    int pending;         /* layout to switch to once the batch is finished (drain), or -1 */
+    int wanted;          /* what the policy last wanted in vain, or -1 */
+    bool admission_held; /* until that one fits */
+    int owed_from; /* a drained switch left this layout and is charged to the next step, or -1 */
+    bool wake_due;
+
+    struct queue waiting;
+    uint32_t *prefill; /* ids in order of admission */
+    size_t n_prefill, cap_prefill;
+
+    /* Decode: parallel arrays. `item` has room for the chunks behind the n_decode items. */
+    struct batch_item *item;
+    uint32_t *item_req;
+    int64_t *decode_end; /* value of decode_steps at which the request is done */
+    size_t n_decode, cap_item, cap_item_req, cap_end;
+    int64_t decode_steps; /* so far, over the group's life */
+
+    struct chunk *chunk;
+    size_t n_chunks, cap_chunk;
+
+    struct kv kv;
+    int n_of_owner[RANKS_MAX];
+    int64_t held_of_owner[RANKS_MAX];
+    int last_owner;
+    int64_t admissions;
+    int64_t remaining_tokens; /* output tokens that the running requests still have to make */
+
+    struct step step;
+};
+
+struct engine {
+    const struct cost *cost;
+    const struct engine_request *request;
+    struct flight *flight;
+    const struct engine_config *config;
+    const struct engine_observer *observer;
+    struct run_result *out;
+    struct eventq *events;
+    struct err *err;
+};
+
+void group_init(struct group *g, struct engine *e, int id, struct policy *policy);
+void group_release(struct group *g);
+int64_t group_running(const struct group *g);
+
+/* A request arrives: queue it, or reject it when it could never fit. True when queued. */
+bool group_arrive(struct group *g, uint32_t req, int64_t now_ps);
+/* Move requests from the queue to prefill while they fit. */
+void group_admit(struct group *g);
+/* On demand: preempt the youngest until the running requests fit the current layout. */
+void group_make_room(struct group *g);
+/* Record how full the fullest pool of the current layout is. */
+void group_note_peak(struct group *g);
+/* Account for n steps of the running batch, which end now: contexts grow, chunks land, requests
+ * finish. */
+void group_advance(struct group *g, int64_t n, int64_t now_ps);
+
+/* batch.c: lay the step's chunks behind the decode items, from one shared budget or from each
+ * owner's share of it. Query rows of the whole batch. */
+int64_t group_build(struct group *g, bool owned);
+struct batch group_batch(const struct group *g);
+/* Live tokens per owner, for the price of a switch. */
+void group_live_tokens(const struct group *g, int64_t *ctx_tokens);
+
+/* step.c: at a step boundary: admit, ask the policy, switch, and schedule the next step or go idle.
+ */
+void group_boundary(struct group *g, int64_t now_ps);
+/* The step in progress ends now: account for it, then the boundary. */
+void group_step_end(struct group *g, int64_t now_ps);
+/* Something happened at now_ps: cut the planned steps at the first boundary not before it. */
+void group_interrupt(struct group *g, int64_t now_ps);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A run's result as the JSON object of `sim --json` (docs/metrics.md defines every number).
+ */
+#ifndef SIM_REPORT_RESULT_JSON_H
+#define SIM_REPORT_RESULT_JSON_H
+
+#include <jansson.h>
+
+#include "sim/engine/engine.h"
+
+/* New reference. `sim_wall_s` is the last key and the only one that differs between equal runs. */
+json_t *result_json(const char *policy, const struct run_result *r, const struct layout *layouts,
+                    int n_layouts);
+
+#endif

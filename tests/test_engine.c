@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "sim/base/mem.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "sim/engine/engine.h"
+#include "sim/report/result_json.h"
+
+enum { REQUESTS_MAX = 200 };
+
+/* A small world: a tiny model on ranks whose memory is cut down until KV is scarce. */
+struct world {
+    struct model model;
+    struct cluster cluster;
+    struct profile profile;
+    struct layout layout[LAYOUT_MAX];
+    int n_layouts;
+    struct cost *cost;
+    struct engine_config config;
+    struct engine_request request[REQUESTS_MAX];
+    int64_t n;
+};
+
+static void world_init(struct world *w, const char *model, const char *layouts, int ranks)
+{
+    struct err err = ERR_NONE;
+    memset(w, 0, sizeof *w);
+    model_load(&w->model, model, &err);
+    cluster_load(&w->cluster, "h200x8", &err);
+    profile_load(&w->profile, w->cluster.profile, &err);
+    w->cluster.ranks = ranks;
+    w->n_layouts = layout_parse_list(w->layout, layouts, &w->model, ranks, &err);
+    cr_assert_not(err.set, "%s", err.text);
+    w->config = (struct engine_config){
+        .token_budget = 512, .max_running = 64, .page_tokens = 16, .replicas = 1};
+}
+
+/* Leave about `pages` pages beside the heaviest weights. */
+static void world_compile(struct world *w, int64_t pages)
+{
+    double most = 0;
+    struct capacity c = {0};
+    for (int l = 0; l < w->n_layouts; l++) {
+        c = capacity_of(&w->model, &w->cluster, &w->layout[l], (int)w->config.page_tokens, 0);
+        most = c.weights_bytes > most ? c.weights_bytes : most;
+    }
+    w->cluster.memory_frac = 1;
+    w->cluster.reserve_bytes = 0;
+    w->cluster.device.memory_bytes = c.common_bytes + 1.5 * most + (double)pages * c.page_bytes;
+    w->cost = cost_new(&w->model, &w->cluster, &w->profile, w->layout, w->n_layouts,
+                       (int)w->config.page_tokens);
+}
+
+static void world_release(struct world *w)
+{
+    cost_free(w->cost);
+    profile_release(&w->profile);
+}
+
+static void run_policy(const struct world *w, const char *text, bool exact, struct run_result *out)
+{
+    struct err err = ERR_NONE;
+    struct policy policy[8];
+    struct engine_config config = w->config;
+    config.exact = exact;
+    for (int i = 0; i < config.replicas; i++)
+        cr_assert_eq(policy_new(&policy[i], text, w->layout, w->n_layouts, &err), 0, "%s", err.text);
+    cr_assert_eq(engine_run(w->cost, w->request, w->n, policy, &config, NULL, NULL, out, &err), 0,
+                 "%s", err.text);
+    for (int i = 0; i < config.replicas; i++)
+        policy_release(&policy[i]);
+}
+
+/* The JSON of a run without its wall time, as text. */
+static char *run_text(const struct world *w, const char *policy, const struct run_result *r)
+{
+    json_t *json = result_json(policy, r, w->layout, w->n_layouts);
+    json_object_del(json, "sim_wall_s");
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+static const char *const any_policy[] = {
+    "fixed:tp",
+    "fixed:cp",
+    "fixed:dp",
+    "fixed:dop",
+    "greedy",
+    "splash",
+    "splash:margin=0",
+    "splash:margin=0.1,return_margin=0.1",
+    "splash:margin=0.02,dwell_ms=2",
+    "splash:margin=0.01,persist=3",
+    "splash:margin=0.02,charge=1",
+    "splash:margin=0.05,margin.dp-tp=0.2,margin.tp-dop=0",
+    "splash:margin=0,mechanism=blocking",
+    "splash:margin=0,mechanism=drain",
+    "splash:margin=0,mechanism=restart",
+    "splash:margin=0,mechanism=free",
+    "splash:margin=0,on_full=hold",
+    "greedy:on_full=hold,mechanism=blocking",
+};
+enum { N_POLICIES = sizeof any_policy / sizeof *any_policy };
+
+static const char *const any_model[] = {"tiny-mla", "tiny-gqa", "tiny-moe"};
+
+static void random_requests(struct world *w, struct rng *rng)
+{
+    int64_t at = 0, gap = rng_range(rng, 0, 4) * PS_PER_MS;
+    int64_t longest = rng_range(rng, 0, 1) ? 300 : 3000;
+    w->n = rng_range(rng, 1, 60);
+    for (int64_t i = 0; i < w->n; i++) {
+        if (rng_range(rng, 0, 3) > 0)
+            at += rng_range(rng, 0, gap);
+        w->request[i] = (struct engine_request){at, rng_range(rng, 1, longest),
+                                                rng_range(rng, 1, rng_range(rng, 0, 2) ? 40 : 400)};
+    }
+}
+
+static void random_world(struct world *w, struct rng *rng)
+{
+    static const int ranks[] = {1, 2, 4, 8};
+    world_init(w, any_model[rng_range(rng, 0, 2)], "tp,cp,dp,dop", ranks[rng_range(rng, 0, 3)]);
+    w->config.token_budget = rng_range(rng, 16, 2048);
+    w->config.max_running = rng_range(rng, 1, 40);
+    w->config.page_tokens = 1 << rng_range(rng, 0, 6);
+    w->config.admission = (int)rng_range(rng, 0, 1);
+    w->config.owners = (int)rng_range(rng, 0, 1);
+    w->config.replicas = rng_range(rng, 0, 2) ? 1 : rng_range(rng, 2, 4);
+    w->profile.overlap_frac = rng_range(rng, 0, 2) ? 0 : 0.3;
+    world_compile(w, rng_range(rng, 4, 4000) * 64 / w->config.page_tokens);
+    random_requests(w, rng);
+}
+
+static void check_equal(const struct world *w, const char *policy, int scenario)
+{
+    struct run_result exact, jumped;
+    run_policy(w, policy, true, &exact);
+    run_policy(w, policy, false, &jumped);
+    char *a = run_text(w, policy, &exact), *b = run_text(w, policy, &jumped);
+    cr_assert_str_eq(a, b, "scenario %d, %s", scenario, policy);
+    cr_assert_arr_eq(exact.request, jumped.request, (size_t)w->n * sizeof *exact.request,
+                     "scenario %d, %s", scenario, policy);
+    free(a);
+    free(b);
+    run_result_release(&exact);
+    run_result_release(&jumped);
+}
+
+Test(engine, jumping_gives_the_bytes_of_single_steps, .timeout = 600)
+{
+    struct rng rng;
+    rng_init(&rng, 20261130);
+    for (int scenario = 0; scenario < 240; scenario++) {
+        struct world w;
+        random_world(&w, &rng);
+        check_equal(&w, any_policy[scenario % N_POLICIES], scenario);
+        check_equal(&w, any_policy[rng_range(&rng, 0, N_POLICIES - 1)], scenario);
+        world_release(&w);
+    }
+}
+
+Test(engine, every_request_ends_once_with_a_reason, .timeout = 300)
+{
+    struct rng rng;
+    rng_init(&rng, 5);
+    for (int scenario = 0; scenario < 60; scenario++) {
+        struct world w;
+        struct run_result r;
+        random_world(&w, &rng);
+        run_policy(&w, any_policy[scenario % N_POLICIES], false, &r);
+        int64_t rejected = 0;
+        for (int64_t i = 0; i < w.n; i++) {
+            const struct request_result *q = &r.request[i];
+            bool is_rejected = q->state == REQ_REJECTED;
+            rejected += is_rejected;
+            cr_expect_eq(is_rejected, q->reason != REJECT_NONE);
+            cr_expect_geq(q->first_token_ps, w.request[i].arrival_ps);
+            cr_expect_geq(q->finish_ps, q->first_token_ps);
+        }
+        cr_expect_eq(rejected, r.rejected);
+        cr_expect_eq(r.completed + r.rejected, w.n);
+        cr_expect_leq(r.kv_peak_frac, 1);
+        run_result_release(&r);
+        world_release(&w);
+    }
+}
+
+static int64_t makespan(struct world *w, const char *policy)
+{
+    struct run_result r;
+    run_policy(w, policy, false, &r);
+    int64_t ps = r.makespan_ps;
+    cr_assert_eq(r.completed, w->n);
+    run_result_release(&r);
+    return ps;
+}
+
+static void all_at_once(struct world *w, int64_t n, int64_t input_tokens, int64_t output_tokens)
+{
+    w->n = n;
+    for (int64_t i = 0; i < n; i++)
+        w->request[i] = (struct engine_request){0, input_tokens, output_tokens};
+}
+
+Test(engine, makespan_falls_when_bandwidth_rises)
+{
+    for (int p = 0; p < 4; p++) {
+        int64_t before = INT64_MAX;
+        for (int doubling = 0; doubling < 4; doubling++) {
+            struct world w;
+            world_init(&w, "tiny-moe", "tp,cp,dp,dop", 8);
+            w.cluster.device.hbm_gb_per_s *= 1 << doubling;
+            world_compile(&w, 100000);
+            all_at_once(&w, 40, 700, 50);
+            int64_t now = makespan(&w, any_policy[p]);
+            cr_expect_leq(now, before, "%s at %d", any_policy[p], doubling);
+            before = now;
+            world_release(&w);
+        }
+    }
+}
+
+/* A lone request on idle ranks: its prefill is one step, each later token one more. */
+Test(engine, times_of_one_request_are_its_steps)
+{
+    struct world w;
+    struct run_result r;
+    world_init(&w, "tiny-mla", "tp,cp,dp,dop", 8);
+    world_compile(&w, 100000);
+    all_at_once(&w, 1, 300, 3);
+    run_policy(&w, "fixed:tp", true, &r);
+
+    struct batch_item item = {300, 300, 0};
+    struct batch batch = {.n_decode = 0, .n = 1, .item = &item};
+    struct step_cost step;
+    cost_step(w.cost, 0, &batch, &step);
+    int64_t at = step.step.a_ps;
+    cr_expect_eq(r.request[0].first_token_ps, at);
+    batch.n_decode = 1;
+    for (int i = 1; i <= 2; i++) {
+        item = (struct batch_item){300 + i, 1, 0};
+        cost_step(w.cost, 0, &batch, &step);
+        at += step.step.a_ps;
+    }
+    cr_expect_eq(r.request[0].finish_ps, at);
+    cr_expect_eq(r.steps, 3);
+    run_result_release(&r);
+    world_release(&w);
+}
+
+/* With nothing to pay and the same batch under every layout, following the best layout loses at most
+ * one step against the best fixed one. */
+Test(engine, free_switching_is_never_slower_than_the_best_fixed_layout)
+{
+    static const int64_t inputs[] = {50, 500, 4000};
+    for (int i = 0; i < 3; i++) {
+        struct world w;
+        struct run_result longest;
+        world_init(&w, "tiny-mla", "tp,cp,dp,dop", 8);
+        w.config.token_budget = 1 << 20;
+        world_compile(&w, 1000000);
+        all_at_once(&w, 32, inputs[i], 200);
+        int64_t best = INT64_MAX;
+        for (int p = 0; p < 4; p++) {
+            int64_t ps = makespan(&w, any_policy[p]);
+            best = ps < best ? ps : best;
+        }
+        run_policy(&w, "splash:margin=0,mechanism=free", false, &longest);
+        cr_expect_leq(longest.makespan_ps, best + best / longest.steps, "input %d", (int)inputs[i]);
+        run_result_release(&longest);
+        world_release(&w);
+    }
+}
+
+Test(engine, a_request_that_can_never_fit_is_rejected_and_the_run_goes_on)
+{
+    struct world w;
+    struct run_result r;
+    world_init(&w, "tiny-mla", "tp,cp,dp,dop", 8);
+    w.model.max_context_tokens = 8192;
+    world_compile(&w, 20);
+    w.n = 3;
+    w.request[0] = (struct engine_request){0, 100, 10};
+    w.request[1] = (struct engine_request){1, 8183, 10};
+    w.request[2] = (struct engine_request){2, 5000, 10};
+    run_policy(&w, "fixed:tp", false, &r);
+    cr_expect_eq(r.completed, 1);
+    cr_expect_eq(r.rejected_by[REJECT_TOO_LONG], 1);
+    cr_expect_eq(r.rejected_by[REJECT_KV], 1);
+    cr_expect_eq(r.request[2].reason, REJECT_KV);
+    run_result_release(&r);
+    world_release(&w);
+}
+
+Test(engine, a_switching_policy_goes_where_the_request_fits)
+{
+    struct world w;
+    struct run_result r;
+    world_init(&w, "tiny-mla", "tp,cp", 8);
+    world_compile(&w, 100);
+    all_at_once(&w, 1, 6000, 10);
+    run_policy(&w, "fixed:tp", false, &r);
+    cr_assert_eq(r.rejected, 1);
+    run_result_release(&r);
+    run_policy(&w, "splash:margin=0.5,mechanism=drain", false, &r);
+    cr_expect_eq(r.completed, 1);
+    cr_expect_eq(r.switches, 1);
+    cr_expect_eq(r.layout_ps[0], 0);
+    run_result_release(&r);
+    world_release(&w);
+}
+
+Test(engine, on_demand_admission_preempts_and_still_finishes)
+{
+    struct world w;
+    struct run_result r;
+    world_init(&w, "tiny-mla", "tp,cp,dp,dop", 2);
+    w.config.admission = ADMIT_ON_DEMAND;
+    world_compile(&w, 60);
+    all_at_once(&w, 12, 60, 300);
+    run_policy(&w, "fixed:tp", false, &r);
+    cr_expect_eq(r.completed, 12);
+    cr_expect_gt(r.preemptions, 0);
+    run_result_release(&r);
+    world_release(&w);
+}
+
+/* One decoding request is fastest at an owner, but no owner has room for it. */
+Test(engine, a_full_destination_is_refused_and_counted_once)
+{
+    struct world w;
+    struct run_result r;
+    world_init(&w, "tiny-mla", "cp,dp", 8);
+    world_compile(&w, 80);
+    all_at_once(&w, 1, cost_capacity(w.cost, 1)->pages * w.config.page_tokens, 50);
+    run_policy(&w, "splash:margin=0,mechanism=free", false, &r);
+    cr_expect_eq(r.completed, 1);
+    cr_expect_eq(r.switches, 0);
+    cr_expect_eq(r.switches_refused, 1);
+    run_result_release(&r);
+    world_release(&w);
+}
