@@ -1,0 +1,92 @@
+# make | make demo | make test | make check | make bench | make fuzz | make install
+# Other flavours are other build folders: make SAN=address,undefined test, make CC=clang B=build/clang.
+SAN       ?=
+comma     := ,
+B         ?= build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+PREFIX    ?= /usr/local
+DESTDIR   ?=
+CFLAGS    ?= -O2 -g
+FUZZ_SECONDS ?= 20
+
+WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wconversion \
+           -Wno-sign-conversion $(if $(WERROR),-Werror)
+C_FLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -I. $(WARN) -ffp-contract=off \
+           $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+L_FLAGS := $(if $(SAN),-fsanitize=$(SAN))
+LIBS    := -ljansson -lz -lm
+
+obj      = $(patsubst %,$(B)/obj/%.o,$(1))
+# What replay may stand on, then what only the simulator uses.
+base    := $(wildcard sim/base/*.c)
+layout  := $(wildcard sim/layout/*.c sim/plan/*.c hw/*.c)
+sim     := $(filter-out sim/cmd/main.c,$(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c \
+           sim/study/*.c sim/report/*.c sim/cmd/*.c traces/*.c workloads/*.c))
+archives := $(B)/lib/sim.a $(B)/lib/layout.a $(B)/lib/base.a
+tests   := $(patsubst tests/%.c,$(B)/bin/%,$(wildcard tests/test_*.c))
+fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
+
+.PHONY: all deps deps-test demo test check bench fuzz golden install uninstall clean help
+.SECONDARY:
+all: $(B)/bin/wavetank
+$(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(archives)
+	$(link) $(LIBS)
+$(B)/lib/base.a:   $(call obj,$(base))
+$(B)/lib/layout.a: $(call obj,$(layout))
+$(B)/lib/sim.a:    $(call obj,$(sim))
+
+# The two commands of the README install what they need first.
+deps:
+	@tests/deps.sh run
+deps-test:
+	@tests/deps.sh run test
+demo: deps
+	@$(MAKE) --no-print-directory -s all
+	$(B)/bin/wavetank sim traces/samples/mooncake_conversation.jsonl.gz --model deepseek-v3.2 --cluster b200x8
+test: deps-test
+	@$(MAKE) --no-print-directory -s all test-binaries
+	@tests/run.sh $(B) $(if $(SAN),san)
+.PHONY: test-binaries
+test-binaries: $(tests)
+$(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
+	$(link) -lcriterion $(LIBS)
+$(B)/obj/tests/%: C_FLAGS += -Wno-conversion # Criterion's macros trip it
+
+check:
+	@tests/deps.sh run test check
+	@tests/check.sh
+bench: all
+	@tests/bench.sh $(B)/bin/wavetank
+fuzz: $(fuzzers)
+	@tests/fuzz.sh $(FUZZ_SECONDS) $(fuzzers)
+$(B)/fuzz/%: tests/fuzz/%.c $(base) $(layout) $(sim)
+	@mkdir -p $(@D)
+	clang -std=c17 -g -O1 -D_POSIX_C_SOURCE=200809L -I. -ffp-contract=off \
+	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $^ $(LIBS)
+golden: all
+	@tests/golden.sh $(B)/bin/wavetank update
+
+data := $(wildcard hw/*/*.json hw/*/*.csv)
+install: all
+	install -D -m 755 $(B)/bin/wavetank $(DESTDIR)$(PREFIX)/bin/wavetank
+	for f in $(data); do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/wavetank/$$f || exit 1; done
+	for f in docs/*.md; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/doc/wavetank/$$(basename $$f) || exit 1; done
+uninstall:
+	rm -rf $(DESTDIR)$(PREFIX)/bin/wavetank $(DESTDIR)$(PREFIX)/share/wavetank $(DESTDIR)$(PREFIX)/share/doc/wavetank
+clean:
+	rm -rf $(B)
+help:
+	@echo "make            build/bin/wavetank"
+	@echo "make demo       install what is missing, build, replay a recorded hour of traffic"
+	@echo "make test       all tests (SAN=address,undefined for the sanitizers)"
+	@echo "make check      format, include directions, sizes, clang-tidy, cppcheck"
+	@echo "make bench      speed on this machine, as text"
+	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
+	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR"
+
+link = @mkdir -p $(@D); $(CC) $(L_FLAGS) $(LDFLAGS) -o $@ $^
+$(B)/lib/%.a:
+	@mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $^
+$(B)/obj/%.c.o: %.c
+	@mkdir -p $(@D)
+	$(CC) -MMD -MP $(C_FLAGS) $(CFLAGS) -c -o $@ $<
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Install what a target needs: deps.sh run [test] [check]. As root (or with sudo) it installs the
+# missing Debian packages; otherwise it prints the command and stops.
+set -euo pipefail
+
+missing=()
+has_header() { echo "#include <$1>" | ${CC:-cc} -x c -fsyntax-only - 2>/dev/null; }
+header() { has_header "$1" || missing+=("$2"); }
+tool() { command -v "$1" >/dev/null || missing+=("$2"); }
+
+command -v "${CC:-cc}" >/dev/null || missing+=(gcc libc6-dev)
+for what in "$@"; do
+    case $what in
+    run)
+        header jansson.h libjansson-dev
+        header zlib.h zlib1g-dev ;;
+    test)
+        header criterion/criterion.h libcriterion-dev ;;
+    check)
+        tool clang clang
+        tool clang-format clang-format
+        tool clang-tidy clang-tidy
+        tool cppcheck cppcheck ;;
+    fuzz)
+        tool clang clang
+        ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a >/dev/null 2>&1 ||
+            missing+=("libclang-rt-$(clang -dumpversion 2>/dev/null | cut -d. -f1 || true)-dev") ;;
+    esac
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+install=(apt-get install -y --no-install-recommends "${missing[@]}")
+sudo=()
+[ "$(id -u)" -eq 0 ] || sudo=(sudo)
+if [ ${#sudo[@]} -gt 0 ] && ! { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }; then
+    echo "wavetank needs: ${missing[*]}. As root, run:" >&2
+    echo "    apt-get update && ${install[*]}" >&2
+    exit 2
+fi
+if ! command -v apt-get >/dev/null; then
+    echo "wavetank needs the Debian packages ${missing[*]} or their like: install them and try again" >&2
+    exit 2
+fi
+echo "installing: ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+"${sudo[@]}" apt-get update -qq
+"${sudo[@]}" "${install[@]}" -qq >/dev/null

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "sim/cost/transition.h"
+
+enum { ITEMS_MAX = 300 };
+enum { TP, CP, DP, DOP };
+
+struct bench {
+    struct model model;
+    struct cluster cluster;
+    struct profile profile;
+    struct layout layout[LAYOUT_MAX];
+    int n_layouts;
+    struct cost *cost;
+};
+
+static void bench_load(struct bench *b, const char *model, const char *cluster)
+{
+    struct err err = ERR_NONE;
+    model_load(&b->model, model, &err);
+    cluster_load(&b->cluster, cluster, &err);
+    profile_load(&b->profile, b->cluster.profile, &err);
+    cr_assert_not(err.set, "%s", err.text);
+}
+
+static void bench_compile(struct bench *b, const char *layouts)
+{
+    struct err err = ERR_NONE;
+    b->n_layouts = layout_parse_list(b->layout, layouts, &b->model, b->cluster.ranks, &err);
+    cr_assert_gt(b->n_layouts, 0, "%s", err.text);
+    b->cost = cost_new(&b->model, &b->cluster, &b->profile, b->layout, b->n_layouts, 64);
+}
+
+static void bench_init(struct bench *b, const char *model, const char *cluster, const char *layouts)
+{
+    bench_load(b, model, cluster);
+    bench_compile(b, layouts);
+}
+
+static void bench_release(struct bench *b)
+{
+    cost_free(b->cost);
+    profile_release(&b->profile);
+}
+
+/* n equal requests, owners round robin. */
+static struct step_cost step_of(const struct bench *b, int layout, int n, int64_t ctx, int32_t q)
+{
+    struct batch_item item[ITEMS_MAX];
+    for (int i = 0; i < n; i++)
+        item[i] = (struct batch_item){ctx, q, i % b->cluster.ranks};
+    struct batch batch = {.n_decode = q == 1 ? n : 0, .n = n, .item = item};
+    struct step_cost cost;
+    cost_step(b->cost, layout, &batch, &cost);
+    return cost;
+}
+
+static void expect_same(struct seg at_once, struct seg alone, int64_t i, const char *what)
+{
+    cr_assert_eq(seg_at(at_once, i), alone.a_ps, "%s at step %d", what, (int)i);
+}
+
+static const struct {
+    const char *model, *cluster, *layouts;
+} worlds[] = {
+    {"deepseek-v3.2", "b200x8", "tp,cp,dp,dop,dop:cache=0.3,cp:storage=layer,helix:kvp=8,tpa=1"},
+    {"glm-5.3-flash", "bw1000x8", "tp,cp,dp,dop"},
+    {"llama-3.1-405b", "h200x8", "tp,cp,dp,dop:rows=owned,helix:kvp=2,tpa=4"},
+    {"deepseek-r1", "h200x2", "tp,cp,dp,dop"},
+};
+
+/* The law that lets the engine jump. */
+Test(cost, a_segment_is_what_every_single_step_costs, .timeout = 120)
+{
+    struct rng r;
+    rng_init(&r, 11);
+    for (size_t k = 0; k < sizeof worlds / sizeof *worlds; k++) {
+        struct bench b;
+        bench_load(&b, worlds[k].model, worlds[k].cluster);
+        b.profile.overlap_frac = k % 2 ? 0.4 : 0;
+        bench_compile(&b, worlds[k].layouts);
+        for (int round = 0; round < 150; round++) {
+            struct batch_item item[40];
+            int n = (int)rng_range(&r, 1, 40), layout = (int)rng_range(&r, 0, b.n_layouts - 1);
+            for (int i = 0; i < n; i++)
+                item[i] = (struct batch_item){rng_range(&r, 1, rng_range(&r, 0, 1) ? 4000 : 200000),
+                                              1, (int32_t)rng_range(&r, 0, b.cluster.ranks - 1)};
+            struct batch batch = {n, n, item};
+            struct step_cost whole, one;
+            cost_step(b.cost, layout, &batch, &whole);
+            int64_t last = whole.step.n < 300 ? whole.step.n : 300;
+            for (int64_t step = 0; step < last; step++) {
+                cost_step(b.cost, layout, &batch, &one);
+                expect_same(whole.proj, one.proj, step, "proj");
+                expect_same(whole.attn, one.attn, step, "attn");
+                expect_same(whole.exchange, one.exchange, step, "exchange");
+                expect_same(whole.ffn, one.ffn, step, "ffn");
+                expect_same(whole.step, one.step, step, "step");
+                for (int i = 0; i < n; i++)
+                    item[i].ctx_tokens++;
+            }
+        }
+        bench_release(&b);
+    }
+}
+
+Test(cost, stages_and_what_happens_once_make_the_step)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,cp,dp,dop");
+    for (int l = 0; l < 4; l++) {
+        struct step_cost c = step_of(&b, l, 16, 65536, 1);
+        int64_t once = c.step.a_ps - c.proj.a_ps - c.attn.a_ps - c.exchange.a_ps - c.ffn.a_ps;
+        /* 61 layers x 7 us + 300 us of launches, and an LM head of 129280/8 x 7168 BF16 at 83% of
+         * 7.7 TB/s: 36 us. */
+        cr_expect_gt(once, 757 * PS_PER_US);
+        cr_expect_lt(once, 770 * PS_PER_US);
+    }
+    bench_release(&b);
+}
+
+/* Table 2: 16 requests on 8 ranks; tp attends all of them with 1/8 of the heads, an owner two of
+ * them with all heads; cp splits each. */
+Test(cost, decode_attention_follows_table_2)
+{
+    struct bench b;
+    bench_load(&b, "deepseek-r1", "b200x8");
+    b.profile.stage[STAGE_ATTN_DECODE].flop_frac = (struct efficiency){1, {1}, {0.5}};
+    b.profile.stage[STAGE_ATTN_DECODE].hbm_frac = (struct efficiency){1, {1}, {0.8}};
+    bench_compile(&b, "tp,cp,dp,dop");
+    struct step_cost tp = step_of(&b, TP, 16, 100000, 1), cp = step_of(&b, CP, 16, 100000, 1);
+    struct step_cost dp = step_of(&b, DP, 16, 100000, 1), dop = step_of(&b, DOP, 16, 100000, 1);
+    /* tp is bound by reads: 16 histories of 656 B x 61 layers x 100000 at 0.8 x 7.7 TB/s. */
+    double read_s = 16 * 656.0 * 61 * 100000 / (0.8 * 7.7e12);
+    cr_expect_float_eq(ps_to_s(tp.attn.a_ps), read_s, 1e-4 * read_s);
+    /* an owner by FLOP: 2 histories x 128 heads x 2 x (576 + 512) at half of 2250 TFLOP/s. */
+    double flop_s = 2 * 100000.0 * 61 * 128 * 2 * (576 + 512) / (0.5 * 2250e12);
+    cr_expect_float_eq(ps_to_s(dp.attn.a_ps), flop_s, 1e-4 * flop_s);
+    cr_expect_eq(dop.attn.a_ps, dp.attn.a_ps);
+    cr_expect_float_eq(ps_to_s(cp.attn.a_ps), flop_s, 1e-3 * flop_s);
+    bench_release(&b);
+}
+
+Test(cost, an_owner_layout_waits_for_its_busiest_owner)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-r1", "b200x8", "tp,cp,dp,dop");
+    int64_t before = step_of(&b, DP, 8, 50000, 1).attn.a_ps;
+    cr_expect_eq(step_of(&b, DP, 9, 50000, 1).attn.a_ps, 2 * before);
+    cr_expect_eq(step_of(&b, DP, 16, 50000, 1).attn.a_ps, 2 * before);
+    bench_release(&b);
+}
+
+Test(cost, sparse_attention_stops_growing_but_its_indexer_does_not)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,cp,dp,dop");
+    struct seg below = step_of(&b, DP, 8, 1000, 1).attn, above = step_of(&b, DP, 8, 100000, 1).attn;
+    cr_expect_gt(below.b_ps, above.b_ps);
+    cr_expect_gt(above.b_ps, 0);
+    cr_expect_eq(step_of(&b, DP, 8, 1900, 1).attn.n, 2048 - 1900);
+    bench_release(&b);
+}
+
+Test(cost, experts_touched_saturate)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,cp,dp,dop");
+    int64_t one = step_of(&b, TP, 1, 100, 1).ffn.a_ps, many = step_of(&b, TP, 256, 100, 1).ffn.a_ps;
+    cr_expect_gt(many, 8 * one, "a row touches 8 of 256 experts, 256 rows nearly all");
+    cr_expect_lt(many, 32 * one);
+    bench_release(&b);
+}
+
+Test(cost, nothing_gets_slower_on_a_faster_machine)
+{
+    static const int32_t q[] = {1, 512};
+    for (int l = 0; l < 4; l++)
+        for (int k = 0; k < 2; k++) {
+            struct bench slow, fast;
+            bench_init(&slow, "glm-5.3", "h200x8", "tp,cp,dp,dop");
+            bench_load(&fast, "glm-5.3", "h200x8");
+            fast.cluster.device.hbm_gb_per_s *= 2;
+            for (int f = 0; f < FMT_COUNT; f++)
+                fast.cluster.device.tflops[f] *= 2;
+            bench_compile(&fast, "tp,cp,dp,dop");
+            struct step_cost a = step_of(&slow, l, 16, 30000, q[k]);
+            struct step_cost c = step_of(&fast, l, 16, 30000, q[k]);
+            cr_expect_lt(c.proj.a_ps, a.proj.a_ps);
+            cr_expect_lt(c.attn.a_ps, a.attn.a_ps);
+            cr_expect_lt(c.ffn.a_ps, a.ffn.a_ps);
+            cr_expect_eq(c.exchange.a_ps, a.exchange.a_ps);
+            bench_release(&slow);
+            bench_release(&fast);
+        }
+}
+
+Test(cost, overlap_hides_only_link_time)
+{
+    struct bench none, all;
+    bench_init(&none, "deepseek-v3.2", "b200x8", "tp,cp,dp,dop");
+    bench_load(&all, "deepseek-v3.2", "b200x8");
+    all.profile.overlap_frac = 1;
+    bench_compile(&all, "tp,cp,dp,dop");
+    for (int l = 0; l < 4; l++) {
+        struct step_cost a = step_of(&none, l, 16, 65536, 512);
+        struct step_cost c = step_of(&all, l, 16, 65536, 512);
+        int64_t hidden = a.exchange.a_ps - c.exchange.a_ps;
+        cr_expect_gt(hidden, 0);
+        cr_expect_leq(hidden, c.attn.a_ps + 1);
+        cr_expect_gt(c.exchange.a_ps, 0, "latency stays");
+    }
+    bench_release(&none);
+    bench_release(&all);
+}
+
+Test(cost, dop_exchange_is_equation_4)
+{
+    struct bench b;
+    bench_load(&b, "deepseek-v3.2", "b200x8");
+    bench_compile(&b, "tp,dop");
+    const struct collective_table *t = &b.profile.collectives;
+    int64_t more =
+        step_of(&b, 1, 64, 4096, 128).exchange.a_ps - step_of(&b, 0, 64, 4096, 128).exchange.a_ps;
+    /* 8192 rows, 1024 an owner, of 128 heads: 576 wide there and 512 wide back, in BF16. */
+    double there = 1024.0 * 128 * 576 * 2, back = 1024.0 * 128 * 512 * 2;
+    double expected = 61 * (collective_s(t, COLL_ALL_TO_ALL, 8, there) +
+                            collective_s(t, COLL_ALL_TO_ALL, 8, back));
+    cr_expect_float_eq(ps_to_s(more), expected, 1e-9);
+    bench_release(&b);
+}
+
+static void fill(int64_t tokens[RANKS_MAX], int ranks, int64_t each)
+{
+    for (int r = 0; r < ranks; r++)
+        tokens[r] = each;
+}
+
+/* The paper: tp->dop and dp->dop keep and discard; every other direction moves something. */
+Test(transition, only_two_directions_of_twelve_are_free)
+{
+    struct bench b;
+    bench_init(&b, "glm-5.3", "b200x8", "tp,cp,dp,dop");
+    int64_t tokens[RANKS_MAX];
+    fill(tokens, 8, 2 * 262144);
+    for (int from = 0; from < 4; from++)
+        for (int to = 0; to < 4; to++) {
+            if (from == to)
+                continue;
+            struct step_cost step = step_of(&b, to, 16, 65536, 512);
+            struct transition t;
+            transition_cost(b.cost, from, to, tokens, &step, &t);
+            bool is_free = to == DOP && from != CP;
+            cr_expect_eq(t.exposed_ps == 0, is_free, "%d -> %d", from, to);
+            cr_expect_eq(t.blocking_ps == 0, is_free, "%d -> %d", from, to);
+            cr_expect_leq(t.exposed_ps, t.blocking_ps);
+        }
+    bench_release(&b);
+}
+
+/* Eq. 7 by hand: tp -> dp moves the weights of 61 layers alone. When a layer computes for longer
+ * than one transfer, only the first one shows; when it computes for nothing, all of them do. */
+Test(transition, equation_7_by_hand)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,dp");
+    int64_t tokens[RANKS_MAX] = {0};
+    struct step_cost busy = {.proj = seg_const(61 * PS_PER_S)}, idle = {0}, half = {0};
+    struct transition t;
+    transition_cost(b.cost, 0, 1, tokens, &busy, &t);
+    cr_expect_gt(t.layer_ps, 0);
+    cr_expect_eq(t.exposed_ps, t.layer_ps);
+    cr_expect_eq(t.blocking_ps, 61 * t.layer_ps);
+    transition_cost(b.cost, 0, 1, tokens, &idle, &t);
+    cr_expect_eq(t.exposed_ps, t.blocking_ps);
+    half.ffn = seg_const(61 * (t.layer_ps / 2));
+    int64_t late = t.layer_ps - t.layer_ps / 2;
+    transition_cost(b.cost, 0, 1, tokens, &half, &t);
+    cr_expect_eq(t.exposed_ps, t.layer_ps + 60 * late);
+    bench_release(&b);
+}
+
+Test(transition, kv_cost_grows_with_live_tokens_and_weights_do_not)
+{
+    struct bench b;
+    bench_init(&b, "glm-5.3", "b200x8", "tp,cp,dp,dop");
+    struct step_cost none = {0};
+    struct transition small, large;
+    int64_t tokens[RANKS_MAX];
+    fill(tokens, 8, 100000);
+    transition_cost(b.cost, DP, CP, tokens, &none, &small);
+    fill(tokens, 8, 1000000);
+    transition_cost(b.cost, DP, CP, tokens, &none, &large);
+    cr_expect_gt(large.blocking_ps, 5 * small.blocking_ps);
+    cr_expect_float_eq(large.kv_recv_bytes_per_layer, 788 * 1e6 * 7 / 8, 1);
+    cr_expect_eq(large.weights_recv_bytes_per_layer, 0);
+    fill(tokens, 8, 100000);
+    transition_cost(b.cost, DOP, DP, tokens, &none, &small);
+    fill(tokens, 8, 1000000);
+    transition_cost(b.cost, DOP, DP, tokens, &none, &large);
+    cr_expect_eq(small.blocking_ps, large.blocking_ps);
+    bench_release(&b);
+}
+
+Test(transition, mechanisms_charge_what_they_say)
+{
+    struct bench b;
+    bench_init(&b, "glm-5.3", "b200x8", "tp,dp");
+    struct transition t = {.exposed_ps = 5, .blocking_ps = 70};
+    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_OVERLAPPED), 5);
+    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_BLOCKING), 70);
+    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_DRAIN), 70);
+    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_FREE), 0);
+    const struct capacity *dp = cost_capacity(b.cost, 1);
+    double load_s = (dp->common_bytes + dp->weights_bytes) / 25e9;
+    cr_expect_float_eq(ps_to_s(transition_charge_ps(b.cost, 1, &t, MECH_RESTART)), load_s, 1e-6);
+    bench_release(&b);
+}
+
+Test(cost, capacity_leaves_room_for_the_layer_in_transit)
+{
+    struct bench one;
+    bench_init(&one, "glm-5.3", "b200x8", "dop");
+    struct bench all;
+    bench_init(&all, "glm-5.3", "b200x8", "dop,tp,cp,dp");
+    cr_expect_lt(cost_capacity(all.cost, 0)->pages, cost_capacity(one.cost, 0)->pages);
+    cr_expect_gt(cost_capacity(all.cost, 0)->reserve_bytes,
+                 cost_capacity(one.cost, 0)->reserve_bytes);
+    bench_release(&one);
+    bench_release(&all);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include "sim/plan/plan.h"
+
+#define HEADER                                                                                     \
+    "{\"plan\":1,\"model\":\"m\",\"cluster\":\"c\",\"ranks\":8,\"layers\":4,\"seed\":7}\n"
+#define PRED                                                                                       \
+    "\"pred\":{\"step_ns\":9,\"proj_ns\":1,\"attn_ns\":2,\"exchange_ns\":3,\"ffn_ns\":2,"          \
+    "\"switch_exposed_ns\":0}"
+#define ROWS                                                                                       \
+    "\"rows\":[{\"req\":7,\"owner\":1,\"ctx\":65536,\"q\":1},{\"req\":8,\"owner\":0,\"ctx\":512,"  \
+    "\"q\":512}],"
+#define STEP(i) "{\"step\":" #i ",\"at_ns\":10,\"layout\":\"dop:cache=0.25\"," ROWS PRED "}\n"
+#define SWITCH                                                                                     \
+    "{\"step\":5,\"at_ns\":30,\"layout\":\"dp\",\"from\":\"tp\",\"mechanism\":"                    \
+    "\"overlapped\"," ROWS PRED "}\n"
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    cr_assert_neq(f, NULL);
+    fputs(text, f);
+    fclose(f);
+}
+
+static int load(struct plan *p, const char *text, struct err *err)
+{
+    char path[] = "/tmp/test_plan_XXXXXX";
+    close(mkstemp(path));
+    write_file(path, text);
+    int rc = plan_load(p, path, err);
+    unlink(path);
+    return rc;
+}
+
+static char *slurp(const char *path)
+{
+    static char text[8192];
+    FILE *f = fopen(path, "r");
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    return text;
+}
+
+Test(plan, saving_what_was_loaded_gives_the_same_bytes)
+{
+    const char *text = HEADER STEP(3) STEP(4) SWITCH;
+    char path[] = "/tmp/test_plan_XXXXXX";
+    struct plan p;
+    struct err err = ERR_NONE;
+    cr_assert_eq(load(&p, text, &err), 0, "%s", err.text);
+    close(mkstemp(path));
+    cr_assert_eq(plan_save(&p, path, &err), 0, "%s", err.text);
+    cr_expect_str_eq(slurp(path), text);
+    unlink(path);
+    plan_release(&p);
+}
+
+Test(plan, fields_land_where_they_belong)
+{
+    struct plan p;
+    struct err err = ERR_NONE;
+    cr_assert_eq(load(&p, HEADER SWITCH, &err), 0, "%s", err.text);
+    cr_expect_eq(p.header.ranks, 8);
+    cr_expect_eq(p.header.seed, 7);
+    cr_expect_eq(p.n, 1);
+    cr_expect_str_eq(p.step[0].layout, "dp");
+    cr_expect_str_eq(p.step[0].from, "tp");
+    cr_expect_str_eq(p.step[0].mechanism, "overlapped");
+    cr_expect_eq(p.step[0].n_rows, 2);
+    cr_expect_eq(p.step[0].row[1].q, 512);
+    cr_expect_eq(p.step[0].row[0].ctx_tokens, 65536);
+    cr_expect_eq(p.step[0].pred.exchange_ns, 3);
+    plan_release(&p);
+}
+
+static const struct {
+    const char *text, *part;
+} bad[] = {
+    {"", "empty"},
+    {"{}\n", "plan"},
+    {"{\"plan\":2}\n", "version 2"},
+    {HEADER "{\"step\":1", ":2:"},
+    {HEADER STEP(3) STEP(3), "ascend"},
+    {HEADER "{\"stp\":1}\n", "did you mean"},
+    {HEADER "{\"step\":1,\"at_ns\":-1}\n", "at_ns"},
+    {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dopp\"}\n", "did you mean \"dop\""},
+    {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dp\",\"from\":\"tp\"}\n", "mechanism"},
+    {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dp\",\"rows\":[]}\n", "rows"},
+    {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dp\",\"rows\":[{\"req\":1,\"owner\":8,\"ctx\":1,"
+            "\"q\":1}]}\n",
+     "owner"},
+    {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dp\",\"rows\":[{\"req\":1,\"owner\":0,\"ctx\":1,"
+            "\"q\":2}]}\n",
+     "more query rows"},
+    {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dp\"," ROWS PRED ",\"meas\":{}}\n", "meas"},
+};
+
+Test(plan, what_is_wrong_is_named_with_its_line)
+{
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct plan p;
+        struct err err = ERR_NONE;
+        cr_assert_eq(load(&p, bad[i].text, &err), -1, "%s", bad[i].text);
+        cr_expect_neq(strstr(err.text, bad[i].part), NULL, "%s -> %s", bad[i].text, err.text);
+    }
+}
