@@ -88,7 +88,7 @@ static const struct {
     {"{\"plan\":2}\n", "version 2"},
     {HEADER "{\"step\":1", ":2:"},
     {HEADER STEP(3) STEP(3), "ascend"},
-    {HEADER "{\"stp\":1}\n", "did you mean"},
+    {HEADER "{\"stp\":1}\n", "misspelt"},
     {HEADER "{\"step\":1,\"at_ns\":-1}\n", "at_ns"},
     {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dopp\"}\n", "did you mean \"dop\""},
     {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dp\",\"from\":\"tp\"}\n", "mechanism"},
