@@ -48,6 +48,7 @@ static int read_efficiency(struct jobj *o, const char *key, struct efficiency *e
         if (read_point(o, key, i, json_array_get(points, i), e, err) < 0)
             return -1;
     e->n = (int)n;
+    efficiency_init(e);
     return 0;
 }
 
@@ -113,6 +114,12 @@ void profile_release(struct profile *p)
     collective_release(&p->collectives);
 }
 
+void efficiency_init(struct efficiency *e)
+{
+    for (int i = 0; i < e->n; i++)
+        e->log2_size[i] = interp_log2(e->size[i]);
+}
+
 double efficiency_at(const struct efficiency *e, double size)
 {
     int i = 0;
@@ -122,6 +129,6 @@ double efficiency_at(const struct efficiency *e, double size)
         return e->frac[0];
     if (i == e->n)
         return e->frac[e->n - 1];
-    return interp_linear(interp_log2(size), interp_log2(e->size[i - 1]), e->frac[i - 1],
-                         interp_log2(e->size[i]), e->frac[i]);
+    return interp_linear(interp_log2(size), e->log2_size[i - 1], e->frac[i - 1], e->log2_size[i],
+                         e->frac[i]);
 }

@@ -14,6 +14,7 @@ enum { PROFILE_POINTS_MAX = 24 };
 struct efficiency {
     int n;
     double size[PROFILE_POINTS_MAX], frac[PROFILE_POINTS_MAX];
+    double log2_size[PROFILE_POINTS_MAX]; /* by efficiency_init() */
 };
 
 enum profile_stage {
@@ -51,6 +52,9 @@ struct profile {
 /* Load by name or path. The file's "collectives" names a table. */
 int profile_load(struct profile *p, const char *name_or_path, struct err *err);
 void profile_release(struct profile *p);
+
+/* Once n, size and frac are set. */
+void efficiency_init(struct efficiency *e);
 
 double efficiency_at(const struct efficiency *e, double size);
 
