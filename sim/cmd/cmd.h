@@ -6,6 +6,10 @@
 #ifndef SIM_CMD_CMD_H
 #define SIM_CMD_CMD_H
 
+int cmd_explain(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
+int cmd_sim(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 
 #endif

@@ -10,7 +10,7 @@
 const struct policy_kind *const policy_kinds[] = {&policy_fixed, &policy_greedy, &policy_splash,
                                                   NULL};
 
-static const struct opt common_opts[] = {
+const struct opt policy_common_opts[] = {
     {"mechanism", 0, OPT_ENUM, offsetof(struct policy_common, mechanism), "NAME", "overlapped", 0,
      0, "overlapped|blocking|drain|restart|free", "how a switch is carried out"},
     {"on-full", 0, OPT_ENUM, offsetof(struct policy_common, on_full), "RULE", "defer", 0, 0,
@@ -49,7 +49,7 @@ static int set_option(struct policy *p, char *item, const struct layout *layouts
         memcpy(key, item, key_len < sizeof key ? key_len : sizeof key - 1);
         bool own = p->kind->opts != NULL && !is_common(key);
         rc = own ? opt_parse_list(p->kind->opts, p->state, what, item, err)
-                 : opt_parse_list(common_opts, &p->common, what, item, err);
+                 : opt_parse_list(policy_common_opts, &p->common, what, item, err);
     }
     free(what);
     return rc < 0 ? -1 : 0;
@@ -103,7 +103,7 @@ int policy_new(struct policy *p, const char *text, const struct layout *layouts,
 
     struct policy made = {.kind = kind, .may_switch = kind->may_switch};
     made.state = xcalloc(1, kind->state_size);
-    opt_defaults(common_opts, &made.common);
+    opt_defaults(policy_common_opts, &made.common);
     if (kind->opts != NULL)
         opt_defaults(kind->opts, made.state);
     snprintf(made.name, sizeof made.name, "%s%s", arg == text ? "fixed:" : "", text);

@@ -87,6 +87,7 @@ int policy_new(struct policy *p, const char *text, const struct layout *layouts,
                struct err *err);
 void policy_release(struct policy *p);
 
+extern const struct opt policy_common_opts[]; /* of struct policy_common */
 extern const struct policy_kind policy_fixed, policy_greedy, policy_splash;
 extern const struct policy_kind *const policy_kinds[]; /* NULL-terminated */
 

@@ -28,8 +28,7 @@ static json_t *layout_shares(const struct run_result *r, const struct layout *la
 {
     json_t *o = json_object();
     for (int l = 0; l < n; l++)
-        set(o, layouts[l].name,
-            r->busy_ps > 0 ? (double)r->layout_ps[l] / (double)r->busy_ps : 0);
+        set(o, layouts[l].name, r->busy_ps > 0 ? (double)r->layout_ps[l] / (double)r->busy_ps : 0);
     return o;
 }
 
@@ -64,4 +63,10 @@ json_t *result_json(const char *policy, const struct run_result *r, const struct
     set(o, "prefix_hit_frac", 0); /* prompts are computed whole: no prefix cache is simulated yet */
     set(o, "sim_wall_s", (double)r->wall_ns * 1e-9);
     return o;
+}
+
+void result_json_write(const json_t *document, FILE *out)
+{
+    json_dumpf(document, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    fputc('\n', out);
 }

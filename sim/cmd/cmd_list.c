@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wavetank list models|clusters|profiles|policies: the names that options take.
+ */
+#include <string.h>
+
+#include "hw/catalog.h"
+#include "hw/device.h"
+#include "hw/profile.h"
+#include "sim/base/file.h"
+#include "sim/base/units.h"
+#include "sim/cmd/cmd.h"
+#include "sim/policy/policy.h"
+#include "sim/report/table.h"
+
+static const struct opt options[] = {{0}};
+
+static int add_model(struct table *t, const char *name, struct err *err)
+{
+    struct model m;
+    char kv[32], context[32];
+    if (model_load(&m, name, err) < 0)
+        return -1;
+    bool limited = m.max_context_tokens < INT64_MAX;
+    table_add(t, "%s", name);
+    table_add(t, "%d", m.layers);
+    table_add(t, "%d", m.hidden);
+    table_add(t, "%s%s%s", m.attention == ATTN_MLA ? "mla" : "gqa",
+              m.indexer.heads > 0 ? ", sparse" : "", m.linear.layers > 0 ? ", linear" : "");
+    table_add(t, "%s", units_count((int64_t)model_kv_bytes_per_token(&m), kv, sizeof kv));
+    table_add(t, "%s", limited ? units_count(m.max_context_tokens, context, sizeof context) : "-");
+    return 0;
+}
+
+static int add_cluster(struct table *t, const char *name, struct err *err)
+{
+    struct cluster c;
+    char memory[32];
+    if (cluster_load(&c, name, err) < 0)
+        return -1;
+    table_add(t, "%s", name);
+    table_add(t, "%d", c.ranks);
+    table_add(t, "%s", c.device.name);
+    table_add(t, "%s", units_bytes(c.device.memory_bytes, memory, sizeof memory));
+    table_add(t, "%.0f", c.device.hbm_gb_per_s);
+    table_add(t, "%.0f", c.device.link_gb_per_s);
+    table_add(t, "%s", c.profile);
+    return 0;
+}
+
+static int add_profile(struct table *t, const char *name, struct err *err)
+{
+    struct profile p;
+    if (profile_load(&p, name, err) < 0)
+        return -1;
+    table_add(t, "%s", name);
+    table_add(t, "%s%s", p.kind,
+              strcmp(p.kind, "analytic") == 0 ? ": efficiencies assumed, not measured" : "");
+    profile_release(&p);
+    return 0;
+}
+
+static const struct data_kind {
+    const char *name, *align;
+    const char *head[8]; /* one per column */
+    int (*add)(struct table *t, const char *name, struct err *err);
+} data_kinds[] = {
+    {"models",
+     "lrrlrr",
+     {"model", "layers", "hidden", "attention", "KV B/token", "max context"},
+     add_model},
+    {"clusters",
+     "lrlrrrl",
+     {"cluster", "ranks", "device", "memory", "HBM GB/s", "link GB/s", "profile"},
+     add_cluster},
+    {"profiles", "ll", {"profile", "kind"}, add_profile},
+};
+
+static int list_data(const struct data_kind *kind, FILE *out, struct err *err)
+{
+    int n, rc = 0;
+    char **names = catalog_names(kind->name, &n);
+    struct table t;
+    table_init(&t, kind->align);
+    for (int i = 0; i < t.columns; i++)
+        table_add(&t, "%s", kind->head[i]);
+    for (int i = 0; rc == 0 && i < n; i++)
+        rc = kind->add(&t, names[i], err);
+    if (n == 0)
+        rc = err_set(err,
+                     "list: no data files of %s found; set WAVETANK_DATA to the folder that "
+                     "holds hw/models",
+                     kind->name);
+    if (rc == 0)
+        table_print(&t, out);
+    table_release(&t);
+    catalog_free(names, n);
+    return rc;
+}
+
+static void print_options(const char *title, const struct opt *table, FILE *out)
+{
+    fprintf(out, "\n%s\n", title);
+    for (const struct opt *o = table; o->name != NULL; o++) {
+        fputs("  ", out);
+        for (const char *c = o->name; *c != '\0'; c++)
+            fputc(*c == '-' ? '_' : *c, out);
+        fprintf(out, "=%s (%s)\n      %s\n",
+                o->choices ? o->choices
+                : o->arg   ? o->arg
+                           : "0|1",
+                o->def, o->help);
+    }
+}
+
+static void list_policies(FILE *out)
+{
+    char title[96];
+    struct table t;
+    table_init(&t, "ll");
+    for (int i = 0; policy_kinds[i] != NULL; i++) {
+        table_add(&t, "%s", policy_kinds[i]->name);
+        table_add(&t, "%s", policy_kinds[i]->what);
+    }
+    table_add(&t, "best-fixed");
+    table_add(&t, "the best of all fixed layouts in hindsight");
+    table_print(&t, out);
+    table_release(&t);
+    for (int i = 0; policy_kinds[i] != NULL; i++) {
+        snprintf(title, sizeof title, "options of %s, as in %s:KEY=VALUE,... (default)",
+                 policy_kinds[i]->name, policy_kinds[i]->name);
+        if (policy_kinds[i]->opts != NULL)
+            print_options(title, policy_kinds[i]->opts, out);
+    }
+    print_options("options of every policy that switches", policy_common_opts, out);
+}
+
+static int list(const char *what, FILE *out, struct err *err)
+{
+    static const char *const names[] = {"models", "clusters", "profiles", "policies"};
+    for (size_t i = 0; i < sizeof data_kinds / sizeof *data_kinds; i++)
+        if (strcmp(data_kinds[i].name, what) == 0)
+            return list_data(&data_kinds[i], out, err);
+    if (strcmp(what, "policies") == 0) {
+        list_policies(out);
+        return 0;
+    }
+    const char *near = err_nearest(what, names, sizeof names / sizeof *names);
+    return err_set(err,
+                   "list: unknown list \"%s\"%s%s%s; lists: models, clusters, profiles, "
+                   "policies",
+                   what, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+}
+
+static int run(int n_args, char **args, struct err *err)
+{
+    struct outfile o;
+    if (n_args != 1)
+        return err_set(err, "list: expected models, clusters, profiles or policies");
+    if (outfile_open(&o, "-", err) < 0)
+        return -1;
+    if (list(args[0], o.f, err) < 0) {
+        outfile_abort(&o);
+        return -1;
+    }
+    return outfile_commit(&o, err);
+}
+
+static void print_help(void)
+{
+    puts("usage: wavetank list models|clusters|profiles|policies\n"
+         "\n"
+         "Lists the names that --model, --cluster, --profile and --policy take.\n");
+    opt_help(options, stdout);
+}
+
+int cmd_list(int argc, char **argv)
+{
+    struct err err = ERR_NONE;
+    bool help = false;
+    int n_args = 0;
+    if (opt_parse_argv(options, NULL, argc, argv, &n_args, &help, &err) < 0)
+        return err_report(&err, "wavetank");
+    if (help) {
+        print_help();
+        return 0;
+    }
+    return run(n_args, argv + 1, &err) < 0 ? err_report(&err, "wavetank") : 0;
+}

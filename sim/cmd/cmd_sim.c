@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wavetank sim TRACE: replay a trace under layout policies and compare them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/file.h"
+#include "sim/base/json.h"
+#include "sim/base/mem.h"
+#include "sim/base/units.h"
+#include "sim/cmd/cmd.h"
+#include "sim/cmd/lineup.h"
+#include "sim/cmd/plan_recorder.h"
+#include "sim/cmd/version.h"
+#include "sim/report/requests_csv.h"
+#include "sim/report/result_json.h"
+#include "traces/trace.h"
+
+struct settings {
+    struct setup_options setup;
+    struct opt_list policies;
+    int64_t seed;
+    const char *slo, *config, *json, *requests, *plan;
+    struct plan_options plan_options;
+    struct trace_select select;
+    struct engine_config engine;
+};
+
+#define FIELD(name) offsetof(struct settings, name)
+
+static const struct opt options[] = {
+    SETUP_OPTS(FIELD(setup)),
+    {"policy", 0, OPT_LIST, FIELD(policies), "POLICY", NULL, 0, 0, NULL,
+     "policy to run, as in fixed:dp or splash:margin=0.1 (wavetank list policies); without it, "
+     "every fixed layout, splash and best-fixed"},
+    {"seed", 0, OPT_I64, FIELD(seed), "N", "0", 0, 9e18, NULL, "seed of every random draw"},
+    {"slo", 0, OPT_STR, FIELD(slo), "LIMITS", NULL, 0, 0, NULL,
+     "what counts as goodput: ttft=2s,tpot=50ms or one of them"},
+    {"config", 0, OPT_STR, FIELD(config), "FILE", NULL, 0, 0, NULL,
+     "JSON object of options, as \"options\" of a result; the command line wins"},
+    {"json", 0, OPT_STR, FIELD(json), "FILE", NULL, 0, 0, NULL,
+     "write the result as JSON (\"-\": standard output, without the tables)"},
+    {"requests", 0, OPT_STR, FIELD(requests), "FILE", NULL, 0, 0, NULL,
+     "write one CSV row per request and policy"},
+    {"plan", 0, OPT_STR, FIELD(plan), "FILE", NULL, 0, 0, NULL,
+     "write the steps of the one policy that runs, to replay them"},
+    PLAN_OPTS(FIELD(plan_options)),
+    TRACE_SELECT_OPTS(FIELD(select)),
+    ENGINE_OPTS(FIELD(engine)),
+    {0},
+};
+
+static const struct opt slo_options[] = {
+    {.name = "ttft", .type = OPT_TIME, .offset = offsetof(struct engine_config, slo_ttft_ps)},
+    {.name = "tpot", .type = OPT_TIME, .offset = offsetof(struct engine_config, slo_tpot_ps)},
+    {0},
+};
+
+/* Results do not depend on these, so that equal runs give equal results wherever they go. */
+static const char *const file_options[] = {"config", "json", "requests", "plan"};
+
+enum { N_FILE_OPTIONS = sizeof file_options / sizeof *file_options };
+
+/* Everything that one call holds. */
+struct session {
+    struct settings settings;
+    json_t *config; /* its strings are borrowed by settings */
+    struct setup setup;
+    struct trace trace;
+    struct engine_request *request;
+    struct lineup lineup;
+    struct plan_recorder recorder;
+    struct outfile json, requests, plan;
+};
+
+static int read_config(struct session *s, const char *path, struct err *err)
+{
+    s->config = json_load_path(path, err);
+    if (s->config == NULL)
+        return -1;
+    if (json_object_get(s->config, "config") != NULL)
+        return err_set(err, "%s: .config: a config file names no other", path);
+    return opt_parse_json(options, &s->settings, path, s->config, err);
+}
+
+/* The command line is read twice: for --config, and over what that says. */
+static int parse(struct session *s, int argc, char **argv, int *n_args, bool *help, struct err *err)
+{
+    struct settings typed = {0};
+    char **copy = xcalloc((size_t)argc + 1, sizeof *copy);
+    memcpy(copy, argv, (size_t)argc * sizeof *copy);
+    opt_defaults(options, &typed);
+    opt_defaults(options, &s->settings);
+    int rc = opt_parse_argv(options, &typed, argc, copy, n_args, help, err);
+    if (rc == 0 && !*help && typed.config != NULL)
+        rc = read_config(s, typed.config, err);
+    if (rc == 0 && typed.policies.n > 0)
+        opt_release(options, &s->settings);
+    if (rc == 0 && !*help)
+        rc = opt_parse_argv(options, &s->settings, argc, argv, n_args, help, err);
+    opt_release(options, &typed);
+    free(copy);
+    return rc;
+}
+
+static int count_stdout(const struct settings *s)
+{
+    const char *const path[] = {s->json, s->requests, s->plan};
+    int n = 0;
+    for (int i = 0; i < 3; i++)
+        n += path[i] != NULL && strcmp(path[i], "-") == 0;
+    return n;
+}
+
+static int check_plan(struct settings *s, struct err *err)
+{
+    bool selects = s->plan_options.steps != NULL || s->plan_options.around_switches >= 0;
+    if (s->plan == NULL)
+        return selects ? err_set(err, "--plan-steps, --plan-around-switches: need --plan") : 0;
+    if (s->policies.n != 1 || strcmp(s->policies.item[0], "best-fixed") == 0)
+        return err_set(err, "--plan: a plan is of one run; give exactly one --policy, and not "
+                            "best-fixed");
+    if (s->engine.replicas > 1)
+        return err_set(err, "--plan: a plan is of one group; leave --replicas at 1");
+    s->engine.exact = true;
+    return 0;
+}
+
+static int check(struct settings *s, struct err *err)
+{
+    if (count_stdout(s) > 1)
+        return err_set(err, "--json, --requests, --plan: only one of them may be \"-\"");
+    if (s->slo != NULL && opt_parse_list(slo_options, &s->engine, "--slo", s->slo, err) < 0)
+        return -1;
+    return check_plan(s, err);
+}
+
+static int load_trace(struct session *s, const char *path, struct err *err)
+{
+    uint64_t seed = (uint64_t)s->settings.seed;
+    if (trace_load(&s->trace, path, err) < 0)
+        return -1;
+    trace_warn(&s->trace, stderr);
+    if (trace_select(&s->trace, &s->settings.select, seed, err) < 0)
+        return -1;
+    s->request = xcalloc(s->trace.n, sizeof *s->request);
+    for (size_t i = 0; i < s->trace.n; i++) {
+        const struct trace_request *r = &s->trace.request[i];
+        s->request[i] = (struct engine_request){r->arrival_ps, r->input_tokens, r->output_tokens};
+    }
+    return 0;
+}
+
+static int open_output(struct outfile *o, const char *path, struct err *err)
+{
+    return path != NULL ? outfile_open(o, path, err) : 0;
+}
+
+/* Before the run, so that a bad path costs no simulation. */
+static int open_outputs(struct session *s, struct err *err)
+{
+    const struct settings *set = &s->settings;
+    if (open_output(&s->json, set->json, err) < 0 ||
+        open_output(&s->requests, set->requests, err) < 0 ||
+        open_output(&s->plan, set->plan, err) < 0)
+        return -1;
+    if (s->plan.f != NULL)
+        plan_recorder_begin(&s->recorder, &s->setup, (uint64_t)set->seed, s->plan.f);
+    return 0;
+}
+
+static int run_lineup(struct session *s, struct err *err)
+{
+    struct engine_observer observer = {.step = plan_recorder_step, .context = &s->recorder};
+    struct lineup_load load = {
+        .request = s->request,
+        .n = (int64_t)s->trace.n,
+        .config = &s->settings.engine,
+        .observer = s->plan.f != NULL ? &observer : NULL,
+    };
+    if (lineup_run(&s->lineup, &load, err) < 0)
+        return -1;
+    if (s->plan.f != NULL && s->recorder.written == 0)
+        fputs("wavetank: --plan: no step was selected\n", stderr);
+    return 0;
+}
+
+static void count_tokens(const struct trace *t, int64_t *input_tokens, int64_t *output_tokens)
+{
+    *input_tokens = *output_tokens = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        *input_tokens += t->request[i].input_tokens;
+        *output_tokens += t->request[i].output_tokens;
+    }
+}
+
+static json_t *trace_json(const struct trace *t)
+{
+    int64_t input_tokens, output_tokens, skipped = 0;
+    json_t *obj = json_object(), *path = json_string(t->path);
+    count_tokens(t, &input_tokens, &output_tokens);
+    for (int i = 0; i < SKIP_COUNT; i++)
+        skipped += t->skipped[i];
+    json_object_set_new(obj, "path", path != NULL ? path : json_string("(not UTF-8)"));
+    json_object_set_new(obj, "format", json_string(t->format));
+    json_object_set_new(obj, "requests", json_integer((json_int_t)t->n));
+    json_object_set_new(obj, "skipped", json_integer(skipped));
+    json_object_set_new(obj, "span_s", json_num(ps_to_s(t->last_ps)));
+    json_object_set_new(obj, "input_tokens_total", json_integer(input_tokens));
+    json_object_set_new(obj, "output_tokens_total", json_integer(output_tokens));
+    return obj;
+}
+
+static void write_json(const struct session *s, const struct summary *summary, FILE *out)
+{
+    json_t *doc = json_object(), *runs = json_array(), *set = opt_dump(options, &s->settings);
+    for (int i = 0; i < N_FILE_OPTIONS; i++)
+        json_object_del(set, file_options[i]);
+    for (int i = 0; i < summary->n; i++)
+        json_array_append_new(runs, result_json(summary->row[i].policy, summary->row[i].result,
+                                                s->setup.layout, s->setup.n_layouts));
+    json_object_set_new(doc, "wavetank", json_string(WAVETANK_VERSION));
+    json_object_set_new(doc, "trace", trace_json(&s->trace));
+    json_object_set_new(doc, "model", json_string(s->setup.model.name));
+    json_object_set_new(doc, "cluster", json_string(s->setup.cluster.name));
+    json_object_set_new(doc, "options", set);
+    json_object_set_new(doc, "runs", runs);
+    result_json_write(doc, out);
+    json_decref(doc);
+}
+
+static void write_requests(const struct session *s, const struct summary *summary, FILE *out)
+{
+    requests_csv_header(out);
+    for (int i = 0; i < summary->n; i++)
+        requests_csv_run(out, summary->row[i].policy, s->request, summary->row[i].result);
+}
+
+static void print_trace(const struct trace *t, FILE *out)
+{
+    int64_t input_tokens, output_tokens;
+    char requests[32], span[32], input[32], output[32];
+    count_tokens(t, &input_tokens, &output_tokens);
+    fprintf(out,
+            "trace    %s (%s)\n"
+            "         %s requests over %s, %s input and %s output tokens\n",
+            t->path, t->format, units_count((int64_t)t->n, requests, sizeof requests),
+            units_time(t->last_ps, span, sizeof span),
+            units_count(input_tokens, input, sizeof input),
+            units_count(output_tokens, output, sizeof output));
+}
+
+static int print_tables(const struct session *s, const struct summary *summary, struct err *err)
+{
+    struct outfile o;
+    if (outfile_open(&o, "-", err) < 0)
+        return -1;
+    print_trace(&s->trace, o.f);
+    setup_print(&s->setup, o.f);
+    fputc('\n', o.f);
+    summary_print(summary, o.f);
+    return outfile_commit(&o, err);
+}
+
+static int commit(struct outfile *o, struct err *err)
+{
+    return o->f != NULL ? outfile_commit(o, err) : 0;
+}
+
+static int report(struct session *s, struct err *err)
+{
+    struct summary_row *row = xcalloc((size_t)s->lineup.n, sizeof *row);
+    const struct engine_config *engine = &s->settings.engine;
+    struct summary summary = {
+        .row = row,
+        .n = s->lineup.n,
+        .layouts = s->setup.layout,
+        .n_layouts = s->setup.n_layouts,
+        .has_slo = engine->slo_ttft_ps > 0 || engine->slo_tpot_ps > 0,
+    };
+    lineup_rows(&s->lineup, row);
+    if (s->json.f != NULL)
+        write_json(s, &summary, s->json.f);
+    if (s->requests.f != NULL)
+        write_requests(s, &summary, s->requests.f);
+    int rc = commit(&s->json, err);
+    rc = rc == 0 ? commit(&s->requests, err) : rc;
+    rc = rc == 0 ? commit(&s->plan, err) : rc;
+    if (rc == 0 && count_stdout(&s->settings) == 0)
+        rc = print_tables(s, &summary, err);
+    free(row);
+    return rc;
+}
+
+static int run(struct session *s, int n_args, char **args, struct err *err)
+{
+    struct settings *set = &s->settings;
+    if (n_args != 1)
+        return err_set(err, "sim: expected one TRACE (see --help)");
+    if (check(set, err) < 0 || setup_load(&s->setup, &set->setup, set->engine.page_tokens, err) < 0)
+        return -1;
+    if (lineup_init(&s->lineup, &s->setup, &set->policies, err) < 0 ||
+        plan_recorder_init(&s->recorder, &set->plan_options, err) < 0 ||
+        load_trace(s, args[0], err) < 0 || open_outputs(s, err) < 0 || run_lineup(s, err) < 0)
+        return -1;
+    return report(s, err);
+}
+
+static void release(struct session *s)
+{
+    outfile_abort(&s->json);
+    outfile_abort(&s->requests);
+    outfile_abort(&s->plan);
+    plan_recorder_release(&s->recorder);
+    lineup_release(&s->lineup);
+    free(s->request);
+    trace_release(&s->trace);
+    setup_release(&s->setup);
+    opt_release(options, &s->settings);
+    json_decref(s->config);
+}
+
+static void print_help(void)
+{
+    puts("usage: wavetank sim TRACE --model NAME --cluster NAME [option]...\n"
+         "\n"
+         "Replays a trace through a group of ranks that batches continuously, once under each\n"
+         "policy, and compares latency and throughput. TRACE is a file, a .gz or \"-\".\n");
+    opt_help(options, stdout);
+}
+
+int cmd_sim(int argc, char **argv)
+{
+    struct err err = ERR_NONE;
+    struct session session = {0};
+    bool help = false;
+    int n_args = 0, rc = 0;
+    if (parse(&session, argc, argv, &n_args, &help, &err) < 0)
+        rc = err_report(&err, "wavetank");
+    else if (help)
+        print_help();
+    else if (run(&session, n_args, argv + 1, &err) < 0)
+        rc = err_report(&err, "wavetank");
+    release(&session);
+    return rc;
+}

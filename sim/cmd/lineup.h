@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The policies that one command compares, each run once: entries in the order asked for, and
+ * best-fixed, which is no run of its own but the best of the fixed ones in hindsight.
+ */
+#ifndef SIM_CMD_LINEUP_H
+#define SIM_CMD_LINEUP_H
+
+#include "sim/cmd/setup.h"
+#include "sim/engine/engine.h"
+#include "sim/report/summary.h"
+
+struct run {
+    char *policy;     /* as policy_new() takes it */
+    int fixed_layout; /* or -1 */
+    bool done;
+    struct run_result result; /* once done */
+};
+
+struct lineup {
+    const struct setup *setup;
+    struct run *run; /* no two of the same policy */
+    int n_runs;
+    size_t cap_runs;
+    struct entry {
+        char *name; /* the run's policy; best-fixed:<layout> once that is known */
+        int run;    /* -1 for best-fixed until all have run */
+        bool in_hindsight;
+    } * entry;
+    int n;
+    size_t cap;
+};
+
+/* Check the policies and list their runs. Without any: every fixed layout, splash and best-fixed.
+ * `setup` is borrowed. Release it in any case. */
+int lineup_init(struct lineup *l, const struct setup *setup, const struct opt_list *policies,
+                struct err *err);
+void lineup_release(struct lineup *l);
+
+/* What they all run on. `observer` may be NULL. */
+struct lineup_load {
+    const struct engine_request *request;
+    int64_t n;
+    const struct engine_config *config;
+    const struct engine_observer *observer;
+};
+
+/* Run every policy once, each with a progress bar. */
+int lineup_run(struct lineup *l, const struct lineup_load *load, struct err *err);
+
+/* The entries' results, in order, for reports; `row` has room for l->n of them. Names and results
+ * are borrowed. */
+void lineup_rows(const struct lineup *l, struct summary_row *row);
+
+#endif

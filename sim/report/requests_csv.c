@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/report/requests_csv.h"
+
+#include <string.h>
+
+#include "sim/base/units.h"
+
+void requests_csv_header(FILE *out)
+{
+    fputs("policy,request,arrival_s,input_tokens,output_tokens,state,reason,first_token_s,finish_s,"
+          "ttft_s,tpot_s,e2e_s,preemptions\n",
+          out);
+}
+
+/* Text with a comma or a quote is quoted (RFC 4180). */
+static void print_text(const char *text, FILE *out)
+{
+    bool quoted = strpbrk(text, ",\"") != NULL;
+    fputs(quoted ? "\"" : "", out);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '"')
+            fputc('"', out);
+        fputc(*c, out);
+    }
+    fputs(quoted ? "\"" : "", out);
+}
+
+/* Picoseconds as seconds, without zeros behind the last digit: "1.5", "0.000000000001", "3". */
+static void print_seconds(int64_t ps, FILE *out)
+{
+    int digits = 12;
+    int64_t frac = ps % PS_PER_S;
+    fprintf(out, ",%lld", (long long)(ps / PS_PER_S));
+    if (frac == 0)
+        return;
+    for (; frac % 10 == 0; frac /= 10)
+        digits--;
+    fprintf(out, ".%0*lld", digits, (long long)frac);
+}
+
+static void print_times(const struct engine_request *q, const struct request_result *r, FILE *out)
+{
+    print_seconds(r->first_token_ps, out);
+    print_seconds(r->finish_ps, out);
+    print_seconds(r->first_token_ps - q->arrival_ps, out);
+    if (q->output_tokens > 1)
+        print_seconds((r->finish_ps - r->first_token_ps) / (q->output_tokens - 1), out);
+    else
+        fputc(',', out);
+    print_seconds(r->finish_ps - q->arrival_ps, out);
+}
+
+void requests_csv_run(FILE *out, const char *policy, const struct engine_request *request,
+                      const struct run_result *r)
+{
+    for (int64_t i = 0; i < r->requests; i++) {
+        const struct engine_request *q = &request[i];
+        const struct request_result *result = &r->request[i];
+        bool completed = result->state == REQ_COMPLETED;
+        print_text(policy, out);
+        fprintf(out, ",%lld", (long long)i);
+        print_seconds(q->arrival_ps, out);
+        fprintf(out, ",%lld,%lld,%s,", (long long)q->input_tokens, (long long)q->output_tokens,
+                completed ? "completed" : "rejected");
+        print_text(reject_reason_names[result->reason], out);
+        if (completed)
+            print_times(q, result, out);
+        else
+            fputs(",,,,,", out);
+        fprintf(out, ",%d\n", result->preemptions);
+    }
+}

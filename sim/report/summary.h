@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What people read after a run: a table of the policies, what each switching policy gained over the
+ * fixed layouts, and one sentence that says who won. Gains are in mean E2E latency; a run that
+ * completed more requests always ranks above one that completed fewer.
+ */
+#ifndef SIM_REPORT_SUMMARY_H
+#define SIM_REPORT_SUMMARY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "sim/engine/engine.h"
+
+struct summary_row {
+    const char *policy; /* "fixed:dp", "splash:margin=0.1", "best-fixed:dp" */
+    int fixed_layout;   /* of a fixed policy, best-fixed included; else -1 */
+    bool in_hindsight;  /* best-fixed */
+    const struct run_result *result;
+};
+
+struct summary {
+    const struct summary_row *row;
+    int n;
+    const struct layout *layouts;
+    int n_layouts;
+    bool has_slo; /* show goodput */
+};
+
+/* More completed first, then the smaller mean E2E latency. */
+bool summary_is_better(const struct run_result *a, const struct run_result *b);
+
+/* The table of runs, the gains over fixed layouts when another policy ran, notes on what the tables
+ * leave out (rejections, preemptions, switches), and the verdict. */
+void summary_print(const struct summary *s, FILE *out);
+
+/* The verdict alone, one sentence; nothing when there is nothing to compare. */
+void summary_print_verdict(const struct summary *s, FILE *out);
+
+#endif

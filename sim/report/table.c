@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/report/table.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/mem.h"
+
+void table_init(struct table *t, const char *align)
+{
+    size_t n = strlen(align);
+    assert(n > 0 && n <= TABLE_COLUMNS_MAX);
+    *t = (struct table){.columns = (int)n};
+    memcpy(t->align, align, n);
+}
+
+void table_release(struct table *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->cell[i]);
+    free(t->cell);
+    *t = (struct table){0};
+}
+
+void table_add(struct table *t, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    t->cell = xgrow(t->cell, &t->cap, t->n + 1, sizeof *t->cell);
+    t->cell[t->n++] = xstrdup(text);
+}
+
+void table_skip(struct table *t, int n)
+{
+    for (int i = 0; i < n; i++)
+        table_add(t, "%s", "");
+}
+
+static void measure(const struct table *t, int *width)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        int *w = &width[i % (size_t)t->columns], len = (int)strlen(t->cell[i]);
+        *w = len > *w ? len : *w;
+    }
+}
+
+/* Blanks are owed until something follows them, so that no line ends in blanks. */
+static void print_row(const struct table *t, size_t at, const int *width, FILE *out)
+{
+    int owed = 0;
+    for (int c = 0; c < t->columns; c++) {
+        const char *text = t->cell[at + (size_t)c];
+        int len = (int)strlen(text), pad = width[c] - len;
+        bool right = t->align[c] == 'r';
+        if (len > 0)
+            fprintf(out, "%*s%s", owed + (right ? pad : 0), "", text);
+        owed = len > 0 ? 2 + (right ? 0 : pad) : owed + 2 + width[c];
+    }
+    fputc('\n', out);
+}
+
+void table_print(const struct table *t, FILE *out)
+{
+    int width[TABLE_COLUMNS_MAX] = {0};
+    assert(t->n % (size_t)t->columns == 0);
+    measure(t, width);
+    for (size_t at = 0; at < t->n; at += (size_t)t->columns)
+        print_row(t, at, width, out);
+}
+
+char *table_number(double x, char *buf, size_t size)
+{
+    int decimals = x < 0.9995 ? 3 : x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
+    snprintf(buf, size, "%.*f", decimals, x);
+    return buf;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plain text table: cells of text in columns as wide as they need, two blanks apart, the last
+ * one without blanks behind it.
+ */
+#ifndef SIM_REPORT_TABLE_H
+#define SIM_REPORT_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum { TABLE_COLUMNS_MAX = 24 };
+
+struct table {
+    int columns;
+    char align[TABLE_COLUMNS_MAX + 1]; /* 'l' or 'r' by column */
+    char **cell;                       /* row by row */
+    size_t n, cap;
+};
+
+/* One letter per column: "lrr" has names on the left and numbers on the right. */
+void table_init(struct table *t, const char *align);
+void table_release(struct table *t);
+
+/* Append the next cell, left to right and on to the next row. */
+void table_add(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Append n empty cells. */
+void table_skip(struct table *t, int n);
+
+/* Asserts that the last row is complete. */
+void table_print(const struct table *t, FILE *out);
+
+/* A number >= 0 in three significant digits without exponent: "0.123", "12.3", "1234". */
+char *table_number(double x, char *buf, size_t size);
+
+#endif
