@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+#
 # make | make demo | make test | make check | make bench | make fuzz | make install
 # Other flavours are other build folders: make SAN=address,undefined test, make CC=clang B=build/clang.
 SAN       ?=
@@ -7,6 +9,7 @@ PREFIX    ?= /usr/local
 DESTDIR   ?=
 CFLAGS    ?= -O2 -g
 FUZZ_SECONDS ?= 20
+DEMO_TRACE ?= $(firstword $(wildcard traces/samples/mooncake*))
 
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wconversion \
            -Wno-sign-conversion $(if $(WERROR),-Werror)
@@ -23,9 +26,11 @@ sim     := $(filter-out sim/cmd/main.c,$(wildcard sim/cost/*.c sim/policy/*.c si
            sim/study/*.c sim/report/*.c sim/cmd/*.c traces/*.c workloads/*.c))
 archives := $(B)/lib/sim.a $(B)/lib/layout.a $(B)/lib/base.a
 tests   := $(patsubst tests/%.c,$(B)/bin/%,$(wildcard tests/test_*.c))
-fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
+fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: all deps deps-test demo test check bench fuzz golden install uninstall clean help
+MAKE_QUIETLY := $(MAKE) --no-print-directory -s
+
+.PHONY: all deps deps-test demo test test-binaries check bench fuzz golden install uninstall clean help
 .SECONDARY:
 all: $(B)/bin/wavetank
 $(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(archives)
@@ -40,12 +45,11 @@ deps:
 deps-test:
 	@tests/deps.sh run test
 demo: deps
-	@$(MAKE) --no-print-directory -s all
-	$(B)/bin/wavetank sim traces/samples/mooncake_conversation.jsonl.gz --model deepseek-v3.2 --cluster b200x8
+	@$(MAKE_QUIETLY) all
+	$(B)/bin/wavetank sim $(DEMO_TRACE) --model deepseek-v3.2 --cluster b200x8
 test: deps-test
-	@$(MAKE) --no-print-directory -s all test-binaries
-	@tests/run.sh $(B) $(if $(SAN),san)
-.PHONY: test-binaries
+	@$(MAKE_QUIETLY) all test-binaries
+	@tests/run.sh $(B) $(tests)
 test-binaries: $(tests)
 $(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
 	$(link) -lcriterion $(LIBS)
@@ -56,20 +60,23 @@ check:
 	@tests/check.sh
 bench: all
 	@tests/bench.sh $(B)/bin/wavetank
-fuzz: $(fuzzers)
+# Another flavour: clang's coverage in every object, libFuzzer's main at the link.
+fuzz:
+	@tests/deps.sh run fuzz
+	@$(MAKE_QUIETLY) CC=clang SAN=fuzzer-no-link,address,undefined B=$(B)/fuzz $(fuzzers)
 	@tests/fuzz.sh $(FUZZ_SECONDS) $(fuzzers)
-$(B)/fuzz/%: tests/fuzz/%.c $(base) $(layout) $(sim)
-	@mkdir -p $(@D)
-	clang -std=c17 -g -O1 -D_POSIX_C_SOURCE=200809L -I. -ffp-contract=off \
-	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $^ $(LIBS)
+$(B)/bin/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.c.o $(archives)
+	$(link) -fsanitize=fuzzer $(LIBS)
 golden: all
 	@tests/golden.sh $(B)/bin/wavetank update
 
 data := $(wildcard hw/*/*.json hw/*/*.csv)
+docs := $(wildcard docs/*.md README.md CHANGES.md LICENSE)
 install: all
 	install -D -m 755 $(B)/bin/wavetank $(DESTDIR)$(PREFIX)/bin/wavetank
 	for f in $(data); do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/wavetank/$$f || exit 1; done
-	for f in docs/*.md; do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/doc/wavetank/$$(basename $$f) || exit 1; done
+	install -d $(DESTDIR)$(PREFIX)/share/doc/wavetank
+	install -m 644 $(docs) $(DESTDIR)$(PREFIX)/share/doc/wavetank
 uninstall:
 	rm -rf $(DESTDIR)$(PREFIX)/bin/wavetank $(DESTDIR)$(PREFIX)/share/wavetank $(DESTDIR)$(PREFIX)/share/doc/wavetank
 clean:
@@ -81,7 +88,9 @@ help:
 	@echo "make check      format, include directions, sizes, clang-tidy, cppcheck"
 	@echo "make bench      speed on this machine, as text"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
-	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR"
+	@echo "make golden     write the expected outputs of tests/golden anew: say why in the commit"
+	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR (make uninstall takes it back)"
+	@echo "make clean      remove $(B)"
 
 link = @mkdir -p $(@D); $(CC) $(L_FLAGS) $(LDFLAGS) -o $@ $^
 $(B)/lib/%.a:

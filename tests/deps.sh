@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Install what a target needs: deps.sh run [test] [check]. As root (or with sudo) it installs the
 # missing Debian packages; otherwise it prints the command and stops.
 set -euo pipefail

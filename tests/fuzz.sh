@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Run fuzz targets for some seconds each: fuzz.sh SECONDS TARGET...
 set -euo pipefail
 seconds=$1

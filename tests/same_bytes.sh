@@ -1,4 +1,6 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
 # Two builds give the same result, byte for byte: same_bytes.sh BINARY BINARY
 set -euo pipefail
 run() {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <string.h>
-
 #include <criterion/criterion.h>
 
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
-#include "sim/cost/transition.h"
+#include "sim/cost/cost.h"
 
 enum { ITEMS_MAX = 300 };
 enum { TP, CP, DP, DOP };
@@ -125,14 +122,21 @@ Test(cost, stages_and_what_happens_once_make_the_step)
     bench_release(&b);
 }
 
+static struct efficiency flat(double frac)
+{
+    struct efficiency e = {.n = 1, .size = {1}, .frac = {frac}};
+    efficiency_init(&e);
+    return e;
+}
+
 /* Table 2: 16 requests on 8 ranks; tp attends all of them with 1/8 of the heads, an owner two of
  * them with all heads; cp splits each. */
 Test(cost, decode_attention_follows_table_2)
 {
     struct bench b;
     bench_load(&b, "deepseek-r1", "b200x8");
-    b.profile.stage[STAGE_ATTN_DECODE].flop_frac = (struct efficiency){1, {1}, {0.5}};
-    b.profile.stage[STAGE_ATTN_DECODE].hbm_frac = (struct efficiency){1, {1}, {0.8}};
+    b.profile.stage[STAGE_ATTN_DECODE].flop_frac = flat(0.5);
+    b.profile.stage[STAGE_ATTN_DECODE].hbm_frac = flat(0.8);
     bench_compile(&b, "tp,cp,dp,dop");
     struct step_cost tp = step_of(&b, TP, 16, 100000, 1), cp = step_of(&b, CP, 16, 100000, 1);
     struct step_cost dp = step_of(&b, DP, 16, 100000, 1), dop = step_of(&b, DOP, 16, 100000, 1);
@@ -236,93 +240,6 @@ Test(cost, dop_exchange_is_equation_4)
     bench_release(&b);
 }
 
-static void fill(int64_t tokens[RANKS_MAX], int ranks, int64_t each)
-{
-    for (int r = 0; r < ranks; r++)
-        tokens[r] = each;
-}
-
-/* The paper: tp->dop and dp->dop keep and discard; every other direction moves something. */
-Test(transition, only_two_directions_of_twelve_are_free)
-{
-    struct bench b;
-    bench_init(&b, "glm-5.3", "b200x8", "tp,cp,dp,dop");
-    int64_t tokens[RANKS_MAX];
-    fill(tokens, 8, 2 * 262144);
-    for (int from = 0; from < 4; from++)
-        for (int to = 0; to < 4; to++) {
-            if (from == to)
-                continue;
-            struct step_cost step = step_of(&b, to, 16, 65536, 512);
-            struct transition t;
-            transition_cost(b.cost, from, to, tokens, &step, &t);
-            bool is_free = to == DOP && from != CP;
-            cr_expect_eq(t.exposed_ps == 0, is_free, "%d -> %d", from, to);
-            cr_expect_eq(t.blocking_ps == 0, is_free, "%d -> %d", from, to);
-            cr_expect_leq(t.exposed_ps, t.blocking_ps);
-        }
-    bench_release(&b);
-}
-
-/* Eq. 7 by hand: tp -> dp moves the weights of 61 layers alone. When a layer computes for longer
- * than one transfer, only the first one shows; when it computes for nothing, all of them do. */
-Test(transition, equation_7_by_hand)
-{
-    struct bench b;
-    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,dp");
-    int64_t tokens[RANKS_MAX] = {0};
-    struct step_cost busy = {.proj = seg_const(61 * PS_PER_S)}, idle = {0}, half = {0};
-    struct transition t;
-    transition_cost(b.cost, 0, 1, tokens, &busy, &t);
-    cr_expect_gt(t.layer_ps, 0);
-    cr_expect_eq(t.exposed_ps, t.layer_ps);
-    cr_expect_eq(t.blocking_ps, 61 * t.layer_ps);
-    transition_cost(b.cost, 0, 1, tokens, &idle, &t);
-    cr_expect_eq(t.exposed_ps, t.blocking_ps);
-    half.ffn = seg_const(61 * (t.layer_ps / 2));
-    int64_t late = t.layer_ps - t.layer_ps / 2;
-    transition_cost(b.cost, 0, 1, tokens, &half, &t);
-    cr_expect_eq(t.exposed_ps, t.layer_ps + 60 * late);
-    bench_release(&b);
-}
-
-Test(transition, kv_cost_grows_with_live_tokens_and_weights_do_not)
-{
-    struct bench b;
-    bench_init(&b, "glm-5.3", "b200x8", "tp,cp,dp,dop");
-    struct step_cost none = {0};
-    struct transition small, large;
-    int64_t tokens[RANKS_MAX];
-    fill(tokens, 8, 100000);
-    transition_cost(b.cost, DP, CP, tokens, &none, &small);
-    fill(tokens, 8, 1000000);
-    transition_cost(b.cost, DP, CP, tokens, &none, &large);
-    cr_expect_gt(large.blocking_ps, 5 * small.blocking_ps);
-    cr_expect_float_eq(large.kv_recv_bytes_per_layer, 788 * 1e6 * 7 / 8, 1);
-    cr_expect_eq(large.weights_recv_bytes_per_layer, 0);
-    fill(tokens, 8, 100000);
-    transition_cost(b.cost, DOP, DP, tokens, &none, &small);
-    fill(tokens, 8, 1000000);
-    transition_cost(b.cost, DOP, DP, tokens, &none, &large);
-    cr_expect_eq(small.blocking_ps, large.blocking_ps);
-    bench_release(&b);
-}
-
-Test(transition, mechanisms_charge_what_they_say)
-{
-    struct bench b;
-    bench_init(&b, "glm-5.3", "b200x8", "tp,dp");
-    struct transition t = {.exposed_ps = 5, .blocking_ps = 70};
-    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_OVERLAPPED), 5);
-    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_BLOCKING), 70);
-    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_DRAIN), 70);
-    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_FREE), 0);
-    const struct capacity *dp = cost_capacity(b.cost, 1);
-    double load_s = (dp->common_bytes + dp->weights_bytes) / 25e9;
-    cr_expect_float_eq(ps_to_s(transition_charge_ps(b.cost, 1, &t, MECH_RESTART)), load_s, 1e-6);
-    bench_release(&b);
-}
-
 Test(cost, capacity_leaves_room_for_the_layer_in_transit)
 {
     struct bench one;
@@ -334,4 +251,101 @@ Test(cost, capacity_leaves_room_for_the_layer_in_transit)
                  cost_capacity(one.cost, 0)->reserve_bytes);
     bench_release(&one);
     bench_release(&all);
+}
+
+/* Helix: the positions of a history lie on kvp ranks, so only these exchange partial outputs:
+ * 8 rows x 128 / 4 heads of 128 BF16 values and an FP32 log-sum-exp. All else is tp's. */
+Test(cost, partial_outputs_cross_the_ranks_that_share_a_history)
+{
+    struct bench b;
+    bench_init(&b, "llama-3.1-405b", "h200x8", "tp,helix:kvp=2,tpa=4");
+    int64_t more =
+        step_of(&b, 1, 8, 65536, 1).exchange.a_ps - step_of(&b, 0, 8, 65536, 1).exchange.a_ps;
+    double bytes = 8 * 32 * (128 * 2 + 4);
+    double expected = 126 * collective_s(&b.profile.collectives, COLL_ALL_TO_ALL, 2, bytes);
+    cr_expect_float_eq(ps_to_s(more), expected, 1e-9);
+    bench_release(&b);
+}
+
+Test(cost, nothing_gets_faster_with_more_context_or_rows)
+{
+    static const char *const models[] = {"deepseek-v3.2", "deepseek-r1"};
+    for (int k = 0; k < 2; k++) {
+        struct bench b;
+        bench_init(&b, models[k], "b200x8", "tp,cp,dp,dop");
+        for (int l = 0; l < 4; l++) {
+            int64_t last = 0;
+            for (int64_t ctx = 100; ctx < 150000; ctx += 977) {
+                int64_t now = step_of(&b, l, 16, ctx, 1).step.a_ps;
+                /* The rounded slopes of 16 histories may lose half a picosecond a token. */
+                cr_expect_gt(now, last - 16 * ctx, "layout %d at %d tokens", l, (int)ctx);
+                last = now;
+            }
+            cr_expect_gt(step_of(&b, l, 16, 150000, 1).step.a_ps,
+                         step_of(&b, l, 16, 100, 1).step.a_ps);
+            cr_expect_gt(step_of(&b, l, 64, 4096, 1).step.a_ps,
+                         step_of(&b, l, 16, 4096, 1).step.a_ps);
+            cr_expect_gt(step_of(&b, l, 8, 4096, 512).step.a_ps,
+                         step_of(&b, l, 8, 4096, 64).step.a_ps);
+        }
+        bench_release(&b);
+    }
+}
+
+/* One short request: an owner reads whole projections where a tp rank reads an eighth of them. */
+Test(cost, sharded_projections_win_for_one_short_request)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,cp,dp,dop");
+    cr_expect_lt(step_of(&b, TP, 1, 1024, 1).step.a_ps, step_of(&b, DP, 1, 1024, 1).step.a_ps);
+    cr_expect_lt(3 * step_of(&b, TP, 1, 1024, 1).proj.a_ps, step_of(&b, DP, 1, 1024, 1).proj.a_ps);
+    bench_release(&b);
+}
+
+/* What a batch costs does not depend on what was asked before; a chunk's step holds once. */
+Test(cost, mixed_batches_add_up_and_are_remembered_rightly)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,cp,dp,dop");
+    struct batch_item item[] = {{70000, 1, 0}, {4000, 1, 1}, {8192, 2048, 1}};
+    const struct batch mixed = {2, 3, item}, decode = {2, 2, item}, chunk = {0, 1, item + 2};
+    for (int l = 0; l < 4; l++) {
+        struct step_cost first, again, d, p;
+        cost_step(b.cost, l, &mixed, &first);
+        cost_step(b.cost, l, &decode, &d);
+        cost_step(b.cost, l, &chunk, &p);
+        for (int n = 1; n < 200; n++)
+            step_of(&b, l, n, 3000, 1);
+        cost_step(b.cost, l, &mixed, &again);
+        cr_expect_eq(again.step.a_ps, first.step.a_ps);
+        cr_expect_eq(first.step.n, 1);
+        cr_expect_eq(first.rows, 2050);
+        cr_expect_leq(first.attn.a_ps, d.attn.a_ps + p.attn.a_ps);
+        cr_expect_geq(first.attn.a_ps, d.attn.a_ps > p.attn.a_ps ? d.attn.a_ps : p.attn.a_ps);
+    }
+    bench_release(&b);
+}
+
+/* One row touches 8 of 256 experts: with 128 ranks that is one expert on some of them, 2 with 4:
+ * 58 MoE layers of 3 x 7168 x 2048 FP8 parameters, the shared expert cut T ways, an FP32 router;
+ * and 3 dense layers. */
+Test(cost, the_busiest_rank_reads_at_least_one_expert)
+{
+    static const int ranks[] = {4, 128};
+    static const double experts[] = {2, 1};
+    for (int k = 0; k < 2; k++) {
+        struct bench b;
+        bench_load(&b, "deepseek-v3.2", "b200x8");
+        b.cluster.ranks = ranks[k];
+        b.profile.expert_imbalance = 1;
+        b.profile.stage[STAGE_FFN].hbm_frac = flat(0.5);
+        bench_compile(&b, "tp");
+        double per_param = b.model.ffn_weights.bytes_per_param;
+        double moe = 3.0 * 7168 * 2048 * (experts[k] + 1.0 / ranks[k]) * per_param + 7168 * 256 * 4;
+        double dense = 3.0 * 7168 * 18432 / ranks[k] * per_param;
+        double expected = (58 * moe + 3 * dense) / (0.5 * 7.7e12);
+        cr_expect_float_eq(ps_to_s(step_of(&b, 0, 1, 100, 1).ffn.a_ps), expected, 1e-6 * expected,
+                           "%d ranks", ranks[k]);
+        bench_release(&b);
+    }
 }

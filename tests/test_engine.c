@@ -68,9 +68,14 @@ static void run_policy(const struct world *w, const char *text, bool exact, stru
     struct engine_config config = w->config;
     config.exact = exact;
     for (int i = 0; i < config.replicas; i++)
-        cr_assert_eq(policy_new(&policy[i], text, w->layout, w->n_layouts, &err), 0, "%s", err.text);
-    cr_assert_eq(engine_run(w->cost, w->request, w->n, policy, &config, NULL, NULL, out, &err), 0,
-                 "%s", err.text);
+        cr_assert_eq(policy_new(&policy[i], text, w->layout, w->n_layouts, &err), 0, "%s",
+                     err.text);
+    struct engine_input in = {.cost = w->cost,
+                              .request = w->request,
+                              .n_requests = w->n,
+                              .policy = policy,
+                              .config = &config};
+    cr_assert_eq(engine_run(&in, out, &err), 0, "%s", err.text);
     for (int i = 0; i < config.replicas; i++)
         policy_release(&policy[i]);
 }
@@ -254,8 +259,8 @@ Test(engine, times_of_one_request_are_its_steps)
     world_release(&w);
 }
 
-/* With nothing to pay and the same batch under every layout, following the best layout loses at most
- * one step against the best fixed one. */
+/* With nothing to pay and the same batch under every layout, following the best layout loses at
+ * most one step against the best fixed one. */
 Test(engine, free_switching_is_never_slower_than_the_best_fixed_layout)
 {
     static const int64_t inputs[] = {50, 500, 4000};

@@ -190,7 +190,7 @@ Test(cluster, reserve_is_read_in_gib)
 
 Test(profile, efficiency_is_linear_in_log2_and_flat_outside)
 {
-    struct efficiency e = {3, {1, 16, 64}, {0.25, 0.75, 0.5}};
+    struct efficiency e = {.n = 3, .size = {1, 16, 64}, .frac = {0.25, 0.75, 0.5}};
     efficiency_init(&e);
     cr_assert_eq(efficiency_at(&e, 0), 0.25);
     cr_assert_eq(efficiency_at(&e, 0.5), 0.25);
@@ -206,7 +206,7 @@ Test(profile, efficiency_is_linear_in_log2_and_flat_outside)
 
 Test(profile, one_point_holds_everywhere)
 {
-    static const struct efficiency e = {1, {100}, {0.8}};
+    static const struct efficiency e = {.n = 1, .size = {100}, .frac = {0.8}};
     cr_assert_eq(efficiency_at(&e, 1), 0.8);
     cr_assert_eq(efficiency_at(&e, 100), 0.8);
     cr_assert_eq(efficiency_at(&e, 1e6), 0.8);

@@ -88,6 +88,11 @@ static const struct {
     {"{\"plan\":2}\n", "version 2"},
     {HEADER "{\"step\":1", ":2:"},
     {HEADER STEP(3) STEP(3), "ascend"},
+    {HEADER SWITCH "{\"step\":6,\"at_ns\":29,\"layout\":\"dp\"," ROWS PRED "}\n",
+     ":3: .at_ns: earlier than the step before, which starts at 30"},
+    {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dp\",\"from\":\"dp\",\"mechanism\":"
+            "\"free\"," ROWS PRED "}\n",
+     "leave its layout"},
     {HEADER "{\"stp\":1}\n", "misspelt"},
     {HEADER "{\"step\":1,\"at_ns\":-1}\n", "at_ns"},
     {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dopp\"}\n", "did you mean \"dop\""},
@@ -110,4 +115,27 @@ Test(plan, what_is_wrong_is_named_with_its_line)
         cr_assert_eq(load(&p, bad[i].text, &err), -1, "%s", bad[i].text);
         cr_expect_neq(strstr(err.text, bad[i].part), NULL, "%s -> %s", bad[i].text, err.text);
     }
+}
+
+Test(plan, a_header_alone_is_a_plan_and_seeds_reach_the_largest)
+{
+    struct plan p;
+    struct err err = ERR_NONE;
+    cr_assert_eq(load(&p,
+                      "{\"plan\":1,\"model\":\"m\",\"cluster\":\"c\",\"ranks\":1,"
+                      "\"layers\":1,\"seed\":9223372036854775807}\n",
+                      &err),
+                 0, "%s", err.text);
+    cr_expect_eq(p.n, 0);
+    cr_expect_eq(p.header.seed, INT64_MAX);
+    plan_release(&p);
+}
+
+Test(plan, a_plan_that_fails_leaves_the_target_alone)
+{
+    struct plan p = {.n = 42};
+    struct err err = ERR_NONE;
+    cr_assert_eq(load(&p, HEADER STEP(3) STEP(2), &err), -1);
+    cr_expect_eq(p.n, 42);
+    cr_expect_eq(p.step, NULL);
 }

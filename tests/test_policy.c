@@ -24,11 +24,8 @@ static struct policy_view view_of(struct candidate c[N], const int64_t a[N], con
 {
     for (int l = 0; l < N; l++)
         c[l] = (struct candidate){.verdict = FITS, .score = {a[l], b[l], 1000000}};
-    return (struct policy_view){.current = current,
-                                .n = N,
-                                .candidate = c,
-                                .steps_left = 10,
-                                .switch_cost_ps = price};
+    return (struct policy_view){
+        .current = current, .n = N, .candidate = c, .steps_left = 10, .switch_cost_ps = price};
 }
 
 static struct policy made(const char *text)

@@ -2,7 +2,6 @@
 #include <criterion/criterion.h>
 
 #include "sim/base/rng.h"
-#include "sim/cost/curve.h"
 #include "sim/cost/seg.h"
 
 static struct seg random_seg(struct rng *r)
@@ -91,6 +90,20 @@ Test(seg, order_holds_as_long_as_it_says)
     }
 }
 
+/* A week of ten-millisecond steps that grow by 0.1 us each: k steps take 10^10 k + 10^5 k (k-1) / 2
+ * ps, while the sum of all constant steps' worth would not fit 64 bits. */
+Test(seg, reaching_far_forms_no_sum_beyond_it)
+{
+    struct seg x = {10000000000, 100000, SEG_FOREVER};
+    int64_t week_ps = 604800000000000000;
+    int64_t k = seg_steps_to_reach(x, week_ps);
+    cr_expect_geq(seg_sum(x, k), week_ps);
+    cr_expect_lt(seg_sum(x, k - 1), week_ps);
+    /* 0, 1, 2, 3, 4: ten after five steps. */
+    cr_expect_eq(seg_steps_to_reach((struct seg){0, 1, SEG_FOREVER}, 10), 5);
+    cr_expect_eq(seg_steps_to_reach((struct seg){0, 1, 4}, 10), 4);
+}
+
 /* Helix, section 2.1.3: eight requests of 2.0 compute and 1.2 exchange take 25.6 in lockstep
  * and 17.2 pipelined (the paper prints 17). */
 Test(seg, hop_b_pipeline_of_the_paper)
@@ -98,22 +111,4 @@ Test(seg, hop_b_pipeline_of_the_paper)
     struct seg compute = seg_const(20), exchange = seg_const(12);
     cr_expect_eq(seg_pipeline(compute, exchange, 8).a_ps, 172);
     cr_expect_eq(8 * (compute.a_ps + exchange.a_ps), 256);
-}
-
-Test(curve, is_one_integer_function_in_single_steps_and_in_segments)
-{
-    static const int64_t tokens[] = {0, 100, 150, 1000};
-    static const double ps[] = {7.4, 1000.2, 1200, 90000.7};
-    struct curve c;
-    curve_through(&c, 4, tokens, ps);
-    cr_expect_eq(curve_seg(&c, 0).a_ps, 7);
-    cr_expect_eq(curve_seg(&c, 100).a_ps, 1000);
-    cr_expect_eq(curve_seg(&c, 99).n, 1);
-    cr_expect_eq(curve_seg(&c, 149).a_ps, 1000 + 49 * 4);
-    cr_expect_eq(curve_seg(&c, 2000).n, SEG_FOREVER);
-    for (int64_t at = 0; at < 1500; at += 7) {
-        struct seg s = curve_seg(&c, at);
-        for (int64_t i = 0; i < s.n && i < 200; i++)
-            cr_assert_eq(curve_seg(&c, at + i).a_ps, seg_at(s, i));
-    }
 }

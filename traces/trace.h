@@ -60,21 +60,22 @@ struct trace_select {
 #define TRACE_SELECT_ALL ((struct trace_select){.sample_frac = 1, .rate = 1})
 
 /* The option rows for these, to be pasted into a command's table at its settings' offset. */
+/* clang-format off */
 #define TRACE_SELECT_OPTS(base)                                                                    \
-    {"from", 0, OPT_TIME, base + offsetof(struct trace_select, from_ps), "TIME", "0s",             \
-     0,      0, NULL,     "skip arrivals before this time of the trace"},                          \
-        {"to", 0, OPT_TIME, base + offsetof(struct trace_select, to_ps),  "TIME", "0s",            \
-         0,    0, NULL,     "stop at this time of the trace (0: its end)"},                        \
-        {"sample", 0, OPT_F64, base + offsetof(struct trace_select, sample_frac), "FRAC", "1",     \
-         0,        1, NULL,    "keep this share of the requests, drawn by seed"},                  \
-        {"limit", 0,    OPT_I64, base + offsetof(struct trace_select, limit), "N", "0",            \
-         0,       1e12, NULL,    "keep the first N requests (0: all)"},                            \
-        {"rate", 0,   OPT_F64, base + offsetof(struct trace_select, rate), "X", "1",               \
-         1e-6,   1e6, NULL,    "replay at X times the recorded rate"},                             \
-    {                                                                                              \
-        "spread", 0, OPT_TIME, base + offsetof(struct trace_select, spread_ps), "TIME", "0s", 0,   \
-            0, NULL, "spread requests that share a timestamp over so long (3s for Mooncake)"       \
-    }
+    {"from", 0, OPT_TIME, (base) + offsetof(struct trace_select, from_ps),                         \
+     "TIME", "0s", 0, 0, NULL, "skip arrivals before this time of the trace"},                     \
+    {"to", 0, OPT_TIME, (base) + offsetof(struct trace_select, to_ps),                             \
+     "TIME", "0s", 0, 0, NULL, "stop at this time of the trace (0: its end)"},                     \
+    {"sample", 0, OPT_F64, (base) + offsetof(struct trace_select, sample_frac),                    \
+     "FRAC", "1", 0, 1, NULL, "keep this share of the requests, drawn by seed"},                   \
+    {"limit", 0, OPT_I64, (base) + offsetof(struct trace_select, limit),                           \
+     "N", "0", 0, 1e12, NULL, "keep the first N requests (0: all)"},                               \
+    {"rate", 0, OPT_F64, (base) + offsetof(struct trace_select, rate),                             \
+     "X", "1", 1e-6, 1e6, NULL, "replay at X times the recorded rate"},                            \
+    {"spread", 0, OPT_TIME, (base) + offsetof(struct trace_select, spread_ps),                     \
+     "TIME", "0s", 0, 0, NULL,                                                                     \
+     "spread requests that share a timestamp over so long (3s for Mooncake)"}
+/* clang-format on */
 
 /* Read a file, a .gz or "-". Strict: a malformed row fails with FILE:LINE. Rows without input or
  * output tokens are skipped and counted; an empty result is an error. */

@@ -118,7 +118,7 @@ static int set_scaled(const struct opt *o, int64_t *field, const char *place, co
                       struct err *err)
 {
     bool is_time = o->type == OPT_TIME;
-    int64_t x;
+    int64_t x = 0;
     if ((is_time ? units_parse_time : units_parse_tokens)(text, place, &x, err) < 0)
         return -1;
     double min, max, limited = is_time ? ps_to_s(x) : (double)x;

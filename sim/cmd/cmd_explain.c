@@ -50,7 +50,7 @@ static const struct opt options[] = {
 static int check(struct settings *s, struct err *err)
 {
     if (s->context == 0)
-        return err_set(err, "--context: is needed, as in --context 64K");
+        return err_set(err, "--context: missing; give it as in --context 64K");
     if (s->q == 0 && s->phase == PHASE_DECODE)
         s->q = 1;
     else if (s->q == 0)
@@ -119,8 +119,8 @@ static void print_help(void)
 {
     puts("usage: wavetank explain --model NAME --cluster NAME --context S [option]...\n"
          "\n"
-         "Shows one batch under every layout: memory of a rank, whether it fits, the predicted\n"
-         "time of a step by stage, and what switching would move and cost.\n");
+         "Shows one batch under every layout: memory of a rank, whether it fits, the\n"
+         "predicted time of a step by stage, and what switching would move and cost.\n");
     opt_help(options, stdout);
 }
 

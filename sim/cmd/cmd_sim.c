@@ -173,13 +173,13 @@ static int open_outputs(struct session *s, struct err *err)
 static int run_lineup(struct session *s, struct err *err)
 {
     struct engine_observer observer = {.step = plan_recorder_step, .context = &s->recorder};
-    struct lineup_load load = {
+    struct engine_input input = {
         .request = s->request,
-        .n = (int64_t)s->trace.n,
+        .n_requests = (int64_t)s->trace.n,
         .config = &s->settings.engine,
         .observer = s->plan.f != NULL ? &observer : NULL,
     };
-    if (lineup_run(&s->lineup, &load, err) < 0)
+    if (lineup_run(&s->lineup, &input, err) < 0)
         return -1;
     if (s->plan.f != NULL && s->recorder.written == 0)
         fputs("wavetank: --plan: no step was selected\n", stderr);
@@ -325,8 +325,9 @@ static void print_help(void)
 {
     puts("usage: wavetank sim TRACE --model NAME --cluster NAME [option]...\n"
          "\n"
-         "Replays a trace through a group of ranks that batches continuously, once under each\n"
-         "policy, and compares latency and throughput. TRACE is a file, a .gz or \"-\".\n");
+         "Replays a trace through a group of ranks that batches continuously, once under\n"
+         "each policy, and compares latency and throughput. TRACE is a file, a .gz or\n"
+         "\"-\" (standard input); \"wavetank help trace\" says how its format is told.\n");
     opt_help(options, stdout);
 }
 
@@ -336,12 +337,11 @@ int cmd_sim(int argc, char **argv)
     struct session session = {0};
     bool help = false;
     int n_args = 0, rc = 0;
-    if (parse(&session, argc, argv, &n_args, &help, &err) < 0)
+    if (parse(&session, argc, argv, &n_args, &help, &err) < 0 ||
+        (!help && run(&session, n_args, argv + 1, &err) < 0))
         rc = err_report(&err, "wavetank");
     else if (help)
         print_help();
-    else if (run(&session, n_args, argv + 1, &err) < 0)
-        rc = err_report(&err, "wavetank");
     release(&session);
     return rc;
 }

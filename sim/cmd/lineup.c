@@ -100,31 +100,32 @@ static void choose_in_hindsight(const struct lineup *l, struct entry *e)
     e->name = xasprintf("%s:%s", best_fixed, l->setup->layout[layout].name);
 }
 
-static int run_one(struct run *run, const struct lineup_load *load, const struct setup *setup,
+static int run_one(struct run *run, const struct setup *setup, struct engine_input input,
                    struct err *err)
 {
-    struct policy *replica = xcalloc((size_t)load->config->replicas, sizeof *replica);
+    int64_t replicas = input.config->replicas, made = 0;
     struct progress progress;
-    int64_t made = 0;
     int rc = 0;
-    for (; rc == 0 && made < load->config->replicas; made += rc == 0)
-        rc = policy_new(&replica[made], run->policy, setup->layout, setup->n_layouts, err);
-    progress_begin(&progress, run->policy, load->n);
+    input.cost = setup->cost;
+    input.policy = xcalloc((size_t)replicas, sizeof *input.policy);
+    input.progress = &progress;
+    for (; rc == 0 && made < replicas; made += rc == 0)
+        rc = policy_new(&input.policy[made], run->policy, setup->layout, setup->n_layouts, err);
+    progress_begin(&progress, run->policy, input.n_requests);
     if (rc == 0)
-        rc = engine_run(setup->cost, load->request, load->n, replica, load->config, load->observer,
-                        &progress, &run->result, err);
+        rc = engine_run(&input, &run->result, err);
     progress_end(&progress);
     run->done = rc == 0;
     while (made > 0)
-        policy_release(&replica[--made]);
-    free(replica);
+        policy_release(&input.policy[--made]);
+    free(input.policy);
     return rc;
 }
 
-int lineup_run(struct lineup *l, const struct lineup_load *load, struct err *err)
+int lineup_run(struct lineup *l, const struct engine_input *input, struct err *err)
 {
     for (int i = 0; i < l->n_runs; i++)
-        if (run_one(&l->run[i], load, l->setup, err) < 0)
+        if (run_one(&l->run[i], l->setup, *input, err) < 0)
             return -1;
     for (int i = 0; i < l->n; i++)
         if (l->entry[i].in_hindsight)

@@ -37,16 +37,9 @@ int lineup_init(struct lineup *l, const struct setup *setup, const struct opt_li
                 struct err *err);
 void lineup_release(struct lineup *l);
 
-/* What they all run on. `observer` may be NULL. */
-struct lineup_load {
-    const struct engine_request *request;
-    int64_t n;
-    const struct engine_config *config;
-    const struct engine_observer *observer;
-};
-
-/* Run every policy once, each with a progress bar. */
-int lineup_run(struct lineup *l, const struct lineup_load *load, struct err *err);
+/* Run every policy once on the same input, each with a progress bar. The lineup fills in cost,
+ * policies and progress. */
+int lineup_run(struct lineup *l, const struct engine_input *input, struct err *err);
 
 /* The entries' results, in order, for reports; `row` has room for l->n of them. Names and results
  * are borrowed. */

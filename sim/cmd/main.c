@@ -49,8 +49,8 @@ static void print_help(FILE *out)
 {
     fputs("usage: wavetank COMMAND [argument]... [option]...\n"
           "\n"
-          "Simulates LLM serving on a recorded load and scores policies that switch the attention\n"
-          "layout while it runs.\n"
+          "Simulates LLM serving on a recorded load and scores policies that switch the\n"
+          "attention layout while it runs.\n"
           "\n",
           out);
     for (int i = 0; i < N_COMMANDS; i++)
@@ -58,14 +58,14 @@ static void print_help(FILE *out)
     fputs("\n"
           "\"wavetank help COMMAND\" lists a command's options. A first run:\n"
           "\n"
-          "  wavetank sim traces/samples/azure_2023_code.csv --model deepseek-v3.2 --cluster "
-          "b200x8\n",
+          "  wavetank sim traces/samples/azure_2023_code.csv \\\n"
+          "      --model deepseek-v3.2 --cluster b200x8\n",
           out);
 }
 
-static int run_help(const char *name)
+static int run_help(char *name)
 {
-    char help[] = "--help", *argv[] = {(char *)name, help, NULL};
+    char help[] = "--help", *argv[] = {name, help, NULL};
     const struct command *command = find_command(name);
     return command != NULL ? command->run(2, argv) : fail_unknown(name);
 }
@@ -86,25 +86,28 @@ static void catch_signals(void)
         sigaction(numbers[i], &action, NULL);
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "";
-    bool help = strcmp(name, "help") == 0;
     catch_signals();
     if (argc < 2) {
         print_help(stderr);
         return 2;
     }
-    if (strcmp(name, "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0) {
         puts("wavetank " WAVETANK_VERSION);
         return 0;
     }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (help && argc == 2)) {
+    if (is_help(argv[1]) && argc > 2)
+        return run_help(argv[2]);
+    if (is_help(argv[1])) {
         print_help(stdout);
         return 0;
     }
-    if (help)
-        return run_help(argv[2]);
-    const struct command *command = find_command(name);
-    return command != NULL ? command->run(argc - 1, argv + 1) : fail_unknown(name);
+    const struct command *command = find_command(argv[1]);
+    return command != NULL ? command->run(argc - 1, argv + 1) : fail_unknown(argv[1]);
 }

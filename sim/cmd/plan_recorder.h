@@ -18,21 +18,13 @@ struct plan_options {
 };
 
 /* Rows for a command's option table; `base` is the offset of a struct plan_options. */
+/* clang-format off */
 #define PLAN_OPTS(base)                                                                            \
-    {"plan-steps",                                                                                 \
-     0,                                                                                            \
-     OPT_STR,                                                                                      \
-     base + offsetof(struct plan_options, steps),                                                  \
-     "A:B",                                                                                        \
-     NULL,                                                                                         \
-     0,                                                                                            \
-     0,                                                                                            \
-     NULL,                                                                                         \
-     "plan steps A to B - 1 only"},                                                                \
-    {                                                                                              \
-        "plan-around-switches", 0, OPT_I64, base + offsetof(struct plan_options, around_switches), \
-            "N", "-1", -1, 10000, NULL, "plan N steps before and after each switch only (-1: all)" \
-    }
+    {"plan-steps", 0, OPT_STR, (base) + offsetof(struct plan_options, steps),                      \
+     "A:B", NULL, 0, 0, NULL, "plan steps A to B - 1 only"},                                       \
+    {"plan-around-switches", 0, OPT_I64, (base) + offsetof(struct plan_options, around_switches),  \
+     "N", "-1", -1, 10000, NULL, "plan N steps before and after each switch only (-1: all)"}
+/* clang-format on */
 
 struct plan_recorder {
     const struct setup *setup;

@@ -8,9 +8,9 @@
 static int load_parts(struct setup *s, const struct setup_options *o, struct err *err)
 {
     if (o->model == NULL)
-        return err_set(err, "--model: is needed; see \"wavetank list models\"");
+        return err_set(err, "--model: missing; see \"wavetank list models\"");
     if (o->cluster == NULL)
-        return err_set(err, "--cluster: is needed; see \"wavetank list clusters\"");
+        return err_set(err, "--cluster: missing; see \"wavetank list clusters\"");
     if (model_load(&s->model, o->model, err) < 0 || cluster_load(&s->cluster, o->cluster, err) < 0)
         return -1;
     s->n_layouts = layout_parse_list(s->layout, o->layouts, &s->model, s->cluster.ranks, err);

@@ -16,20 +16,17 @@ struct setup_options {
 };
 
 /* Rows for a command's option table; `base` is the offset of a struct setup_options. */
+/* clang-format off */
 #define SETUP_OPTS(base)                                                                           \
-    {"model", 0, OPT_STR, base + offsetof(struct setup_options, model),   "NAME", NULL,            \
-     0,       0, NULL,    "model, by name or path (wavetank list models)"},                        \
-        {"cluster", 0, OPT_STR, base + offsetof(struct setup_options, cluster),     "NAME", NULL,  \
-         0,         0, NULL,    "cluster, by name or path (wavetank list clusters)"},              \
-        {"profile", 0,                                                                             \
-         OPT_STR,   base + offsetof(struct setup_options, profile),                                \
-         "NAME",    NULL,                                                                          \
-         0,         0,                                                                             \
-         NULL,      "profile instead of the cluster's own (wavetank list profiles)"},              \
-    {                                                                                              \
-        "layouts", 0, OPT_STR, base + offsetof(struct setup_options, layouts), "LIST",             \
-            "tp,cp,dp,dop", 0, 0, NULL, "candidate layouts; a policy starts in the first"          \
-    }
+    {"model", 0, OPT_STR, (base) + offsetof(struct setup_options, model),                          \
+     "NAME", NULL, 0, 0, NULL, "model, by name or path (wavetank list models)"},                   \
+    {"cluster", 0, OPT_STR, (base) + offsetof(struct setup_options, cluster),                      \
+     "NAME", NULL, 0, 0, NULL, "cluster, by name or path (wavetank list clusters)"},               \
+    {"profile", 0, OPT_STR, (base) + offsetof(struct setup_options, profile),                      \
+     "NAME", NULL, 0, 0, NULL, "profile instead of the cluster's own (wavetank list profiles)"},   \
+    {"layouts", 0, OPT_STR, (base) + offsetof(struct setup_options, layouts),                      \
+     "LIST", "tp,cp,dp,dop", 0, 0, NULL, "candidate layouts; a policy starts in the first"}
+/* clang-format on */
 
 struct setup {
     struct model model;

@@ -10,17 +10,22 @@ struct sums {
     double latency_s, link_s;
 };
 
-static void add(struct sums *to, const struct cost *c, double layers, enum collective op,
-                double bytes)
+static void add_among(struct sums *to, const struct cost *c, double layers, enum collective op,
+                      int ranks, double bytes)
 {
     const struct collective_table *t = &c->profile->collectives;
-    int ranks = c->cluster.ranks;
     if (bytes <= 0 || ranks < 2 || layers <= 0)
         return;
     double latency = collective_latency_s(t, op, ranks);
     double whole = collective_s(t, op, ranks, bytes);
     to->latency_s += layers * latency;
     to->link_s += layers * (whole > latency ? whole - latency : 0);
+}
+
+static void add(struct sums *to, const struct cost *c, double layers, enum collective op,
+                double bytes)
+{
+    add_among(to, c, layers, op, c->cluster.ranks, bytes);
 }
 
 static double act_bytes(const struct cost *c)
@@ -72,8 +77,8 @@ static void add_combine(struct sums *to, const struct cost *c, const struct layo
                         const struct row_counts *n, double layers)
 {
     if (l->attn_pos_shards > 1 && l->kv_layer_shards == 1)
-        add(to, c, layers, COLL_ALL_TO_ALL,
-            (double)(n->rows - n->prefill_rows) * partial_bytes(c, l));
+        add_among(to, c, layers, COLL_ALL_TO_ALL, l->attn_pos_shards,
+                  (double)(n->rows - n->prefill_rows) * partial_bytes(c, l));
 }
 
 static void add_layer(struct sums *to, const struct cost *c, const struct layout *l,
@@ -115,12 +120,14 @@ double exchange_chunks_s(const struct cost *c, const struct layout *l, int64_t c
     struct sums gather = {0}, partial = {0};
     double layers = model_kv_layers(m);
     double context_bytes = (double)ctx_tokens * model_kv_bytes_per_token_layer(m);
-    add(&gather, c, layers, COLL_ALL_GATHER, context_bytes / l->kv_head_shards);
+    int ranks = l->attn_pos_shards;
+    add_among(&gather, c, layers, COLL_ALL_GATHER, ranks, context_bytes / l->kv_head_shards);
     if (l->kv_layer_shards > 1)
         return gather.latency_s + gather.link_s;
     double queries = (double)rows * heads_per_rank(c, l) * query_width(m) * act_bytes(c);
-    add(&partial, c, layers, COLL_ALL_GATHER, queries);
-    add(&partial, c, layers, COLL_ALL_TO_ALL, (double)rows * partial_bytes(c, l));
+    if (l->in_shards == 1) /* rows were split by position too; with cut projections all have them */
+        add_among(&partial, c, layers, COLL_ALL_GATHER, ranks, queries);
+    add_among(&partial, c, layers, COLL_ALL_TO_ALL, ranks, (double)rows * partial_bytes(c, l));
     double a = gather.latency_s + gather.link_s, b = partial.latency_s + partial.link_s;
     return a < b ? a : b;
 }

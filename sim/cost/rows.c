@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cost/cost_internal.h"
 
-static double ceil_div(int64_t a, int64_t b)
+static int64_t ceil_div(int64_t a, int64_t b)
 {
-    return (double)((a + b - 1) / b);
+    return (a + b - 1) / b;
 }
 
 /* Matrices applied to so many rows of the busiest rank. */
@@ -31,7 +31,7 @@ static double in_rows(const struct layout *l, const struct row_counts *n)
     if (l->rows_owned || (l->kv_owned && l->in_shards == 1))
         return (double)n->owner_rows;
     if (l->in_shards == 1 && l->attn_pos_shards > 1)
-        return ceil_div(n->prefill_rows, l->ranks) + (double)(n->rows - n->prefill_rows);
+        return (double)(ceil_div(n->prefill_rows, l->ranks) + n->rows - n->prefill_rows);
     return (double)n->rows;
 }
 
@@ -39,7 +39,7 @@ static double out_rows(const struct layout *l, const struct row_counts *n)
 {
     if (l->out_shards > 1)
         return (double)n->rows;
-    return l->kv_owned ? (double)n->owner_rows : ceil_div(n->rows, l->ranks);
+    return l->kv_owned ? (double)n->owner_rows : (double)ceil_div(n->rows, l->ranks);
 }
 
 static double layer_proj_s(const struct cost *c, const struct projection_bytes *p,
@@ -118,7 +118,8 @@ static double moe_layer_s(const struct cost *c, const struct row_counts *n)
     double touched = experts * (1 - idle_expert_frac(m, n->rows));
     double routed = rows * m->moe.topk / ranks * c->profile->expert_imbalance;
     double shared = (double)m->moe.shared * m->moe.inter / ranks;
-    touched = touched * c->profile->expert_imbalance;
+    touched *= c->profile->expert_imbalance;
+    touched = touched > 1 ? touched : 1; /* some rank has the only one */
     touched = touched < experts ? touched : experts;
     double flop = gated_flop(m, m->moe.inter, routed) + gated_flop(m, shared, rows);
     double bytes = gated_bytes(m, touched * m->moe.inter + shared) +

@@ -62,23 +62,31 @@ struct seg seg_shift(struct seg x, int64_t k)
     return (struct seg){x.a_ps + x.b_ps * k, x.b_ps, x.n == SEG_FOREVER ? x.n : x.n - k};
 }
 
+static __int128 sum_of(struct seg x, int64_t k)
+{
+    return (__int128)k * x.a_ps + (__int128)x.b_ps * k * (k - 1) / 2;
+}
+
 int64_t seg_sum(struct seg x, int64_t k)
 {
     assert(k >= 0 && k <= x.n);
-    __int128 sum = (__int128)k * x.a_ps + (__int128)x.b_ps * k * (k - 1) / 2;
+    __int128 sum = sum_of(x, k);
     assert(sum >= 0 && sum <= INT64_MAX);
     return (int64_t)sum;
 }
 
 int64_t seg_steps_to_reach(struct seg x, int64_t elapsed_ps)
 {
-    /* Sums of non-negative steps ascend: bisect. The first guess is the answer for constant steps.
-     */
-    int64_t low = 1, high = x.a_ps > 0 && x.b_ps >= 0 ? elapsed_ps / x.a_ps + 1 : x.n;
-    high = min64(high, x.n);
+    /* Sums of non-negative steps ascend: bisect, below a bound found by doubling, so that no sum
+     * far beyond elapsed_ps is ever formed. */
+    int64_t low = 1, high = 1;
+    while (high < x.n && sum_of(x, high) < elapsed_ps) {
+        low = high + 1;
+        high = high > x.n / 2 ? x.n : 2 * high;
+    }
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (seg_sum(x, middle) >= elapsed_ps)
+        if (sum_of(x, middle) >= elapsed_ps)
             high = middle;
         else
             low = middle + 1;

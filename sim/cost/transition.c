@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cost/transition.h"
 
-#include <assert.h>
-
 #include "sim/base/units.h"
 #include "sim/cost/cost_internal.h"
 
@@ -32,26 +30,17 @@ struct layer_sorts {
     int64_t transfer_ps[3];
 };
 
-static void even_requests(int ranks, int64_t *requests)
-{
-    for (int r = 0; r < ranks; r++)
-        requests[r] = 1;
-}
-
 static void sort_layers(const struct cost *c, const struct manifest *mf, const struct transfer *kv,
-                        struct layer_sorts *s)
+                        const struct transfer *state, struct layer_sorts *s)
 {
     const struct profile *p = c->profile;
-    int64_t requests[RANKS_MAX];
-    even_requests(mf->ranks, requests);
-    struct transfer state = manifest_state_transfer(mf, &c->model, requests);
     int64_t weights_ps = move_ps(c, mf->weights.primitive, mf->weights.recv_bytes,
                                  mf->weights.repack_bytes, p->transfer.weights_factor);
     int64_t kv_ps =
         move_ps(c, mf->kv.primitive, kv->link_bytes, kv->repack_bytes, p->transfer.kv_factor);
     int64_t linear_ps = move_ps(c, mf->linear_weights.primitive, mf->linear_weights.recv_bytes,
                                 mf->linear_weights.repack_bytes, p->transfer.weights_factor) +
-                        move_ps(c, mf->state.primitive, state.link_bytes, state.repack_bytes,
+                        move_ps(c, mf->state.primitive, state->link_bytes, state->repack_bytes,
                                 p->transfer.kv_factor);
     int kv_layers = model_kv_layers(&c->model);
     int moving = (int)(mf->weights.layers_frac * kv_layers + 0.5);
@@ -77,6 +66,22 @@ static void expose(const struct layer_sorts *s, int64_t compute_ps, struct trans
     }
 }
 
+/* Over all ranks, in the mean layer: every rank receives alike. */
+static double moved_weights(const struct manifest *mf, const struct weights_move *mv)
+{
+    return mf->ranks * mv->layers_frac * mv->recv_bytes;
+}
+
+/* One request for each owner that has tokens. */
+static struct transfer state_transfer(const struct cost *c, const struct manifest *mf,
+                                      const int64_t *ctx_tokens)
+{
+    int64_t requests[RANKS_MAX];
+    for (int r = 0; r < mf->ranks; r++)
+        requests[r] = ctx_tokens[r] > 0;
+    return manifest_state_transfer(mf, &c->model, requests);
+}
+
 void transition_cost(const struct cost *c, int from, int to, const int64_t *ctx_tokens,
                      const struct step_cost *step, struct transition *out)
 {
@@ -85,18 +90,19 @@ void transition_cost(const struct cost *c, int from, int to, const int64_t *ctx_
         return;
     const struct manifest *mf = cost_manifest(c, from, to);
     struct transfer kv = manifest_kv_transfer(mf, &c->model, ctx_tokens);
+    struct transfer state = state_transfer(c, mf, ctx_tokens);
     struct layer_sorts sorts;
-    sort_layers(c, mf, &kv, &sorts);
+    sort_layers(c, mf, &kv, &state, &sorts);
     int64_t compute_ps =
         (step->proj.a_ps + step->attn.a_ps + step->exchange.a_ps + step->ffn.a_ps) /
         c->model.layers;
     expose(&sorts, compute_ps, out);
-    int kv_layers = model_kv_layers(&c->model);
     out->layer_ps = sorts.transfer_ps[sorts.n[0] > 0 ? 0 : 1];
     out->weights_recv_bytes_per_layer = mf->weights.recv_bytes;
     out->kv_recv_bytes_per_layer = kv.recv_bytes;
     out->moved_bytes =
-        kv_layers * (kv.moved_bytes + mf->weights.layers_frac * mf->ranks * mf->weights.recv_bytes);
+        model_kv_layers(&c->model) * (kv.moved_bytes + moved_weights(mf, &mf->weights)) +
+        c->model.linear.layers * (state.moved_bytes + moved_weights(mf, &mf->linear_weights));
 }
 
 static int64_t reload_ps(const struct cost *c, int layout)
@@ -114,9 +120,6 @@ int64_t transition_charge_ps(const struct cost *c, int to, const struct transiti
     case MECH_BLOCKING:
     case MECH_DRAIN: return t->blocking_ps;
     case MECH_RESTART: return reload_ps(c, to);
-    case MECH_FREE: return 0;
-    case MECH_COUNT: break;
+    default: return 0;
     }
-    assert(!"mechanism");
-    return 0;
 }

@@ -28,7 +28,7 @@ struct transition {
 
 /* `ctx_tokens[ranks]`: live tokens per owner; all 0 after a drain. `step`: cost of the switching
  * step in the destination layout; its stage times over the layers are compute_{i-1}. Recurrent
- * state is counted for one request an owner. */
+ * state is counted for one request of each owner that has tokens. */
 void transition_cost(const struct cost *c, int from, int to, const int64_t *ctx_tokens,
                      const struct step_cost *step, struct transition *out);
 

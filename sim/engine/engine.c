@@ -107,14 +107,14 @@ void run_result_release(struct run_result *r)
     r->request = NULL;
 }
 
-static void start(struct simulation *s, struct policy *policies)
+static void start(struct simulation *s, const struct engine_input *in)
 {
-    int64_t replicas = s->engine.config->replicas;
+    int64_t replicas = in->config->replicas;
     s->group = xcalloc((size_t)replicas, sizeof *s->group);
     s->engine.flight = xcalloc((size_t)s->n_requests, sizeof *s->engine.flight);
     s->engine.events = &s->events;
     for (int64_t i = 0; i < replicas; i++)
-        group_init(&s->group[i], &s->engine, (int)i, &policies[i]);
+        group_init(&s->group[i], &s->engine, (int)i, &in->policy[i]);
     push_arrival(s, 0);
 }
 
@@ -127,31 +127,28 @@ static void stop(struct simulation *s)
     eventq_release(&s->events);
 }
 
-int engine_run(const struct cost *cost, const struct engine_request *requests, int64_t n,
-               struct policy *policies, const struct engine_config *config,
-               const struct engine_observer *observer, struct progress *progress,
-               struct run_result *out, struct err *err)
+int engine_run(const struct engine_input *in, struct run_result *out, struct err *err)
 {
     uint64_t began_ns = wall_ns();
-    struct simulation s = {.n_requests = n, .progress = progress};
-    assert(observer == NULL || config->exact);
-    result_init(out, n);
-    s.engine = (struct engine){.cost = cost,
-                               .request = requests,
-                               .config = config,
-                               .observer = observer,
+    struct simulation s = {.n_requests = in->n_requests, .progress = in->progress};
+    assert(in->observer == NULL || in->config->exact);
+    result_init(out, in->n_requests);
+    s.engine = (struct engine){.cost = in->cost,
+                               .request = in->request,
+                               .config = in->config,
+                               .observer = in->observer,
                                .out = out,
                                .err = err};
-    start(&s, policies);
+    start(&s, in);
     loop(&s);
     stop(&s);
-    if (n > 0)
-        out->makespan_ps -= requests[0].arrival_ps;
+    if (out->completed > 0)
+        out->makespan_ps -= in->request[0].arrival_ps;
     out->wall_ns = wall_ns() - began_ns;
     if (err->set) {
         run_result_release(out);
         return -1;
     }
-    assert(out->completed + out->rejected == n);
+    assert(out->completed + out->rejected == in->n_requests);
     return 0;
 }

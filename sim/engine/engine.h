@@ -36,58 +36,24 @@ struct engine_config {
 };
 
 /* Rows for a command's option table; `base` is the offset of a struct engine_config. */
+/* clang-format off */
 #define ENGINE_OPTS(base)                                                                          \
-    {"token-budget",                                                                               \
-     0,                                                                                            \
-     OPT_TOKENS,                                                                                   \
-     base + offsetof(struct engine_config, token_budget),                                          \
-     "N",                                                                                          \
-     "8192",                                                                                       \
-     1,                                                                                            \
-     1 << 24,                                                                                      \
-     NULL,                                                                                         \
-     "query rows per step: decode rows and prefill chunks"},                                       \
-        {"max-running",                                                                            \
-         0,                                                                                        \
-         OPT_I64,                                                                                  \
-         base + offsetof(struct engine_config, max_running),                                       \
-         "N",                                                                                      \
-         "256",                                                                                    \
-         1,                                                                                        \
-         1 << 20,                                                                                  \
-         NULL,                                                                                     \
-         "running requests per group"},                                                            \
-        {"page-tokens",                                                                            \
-         0,                                                                                        \
-         OPT_I64,                                                                                  \
-         base + offsetof(struct engine_config, page_tokens),                                       \
-         "N",                                                                                      \
-         "64",                                                                                     \
-         1,                                                                                        \
-         1 << 20,                                                                                  \
-         NULL,                                                                                     \
-         "tokens per KV page"},                                                                    \
-        {"admission",                                                                              \
-         0,                                                                                        \
-         OPT_ENUM,                                                                                 \
-         base + offsetof(struct engine_config, admission),                                         \
-         "MODE",                                                                                   \
-         "reserve",                                                                                \
-         0,                                                                                        \
-         0,                                                                                        \
-         "reserve|on-demand",                                                                      \
-         "reserve input and output KV, or grow page by page and preempt"},                         \
-        {"owners", 0, OPT_ENUM,   base + offsetof(struct engine_config, owners),  "RULE", "count", \
-         0,        0, "count|kv", "balance request owners by count or by held KV"},                \
-        {"replicas", 0,                                                                            \
-         OPT_I64,    base + offsetof(struct engine_config, replicas),                              \
-         "R",        "1",                                                                          \
-         1,          1024,                                                                         \
-         NULL,       "groups behind a round-robin router"},                                        \
-    {                                                                                              \
-        "exact", 0, OPT_FLAG, base + offsetof(struct engine_config, exact), NULL, NULL, 0, 0,      \
-            NULL, "simulate every step by itself (same result, slower)"                            \
-    }
+    {"token-budget", 0, OPT_TOKENS, (base) + offsetof(struct engine_config, token_budget),         \
+     "N", "8192", 1, 1 << 24, NULL, "query rows per step: decode rows and prefill chunks"},        \
+    {"max-running", 0, OPT_I64, (base) + offsetof(struct engine_config, max_running),              \
+     "N", "256", 1, 1 << 20, NULL, "running requests per group"},                                  \
+    {"page-tokens", 0, OPT_I64, (base) + offsetof(struct engine_config, page_tokens),              \
+     "N", "64", 1, 1 << 20, NULL, "tokens per KV page"},                                           \
+    {"admission", 0, OPT_ENUM, (base) + offsetof(struct engine_config, admission),                 \
+     "MODE", "reserve", 0, 0, "reserve|on-demand",                                                 \
+     "reserve input and output KV, or grow page by page and preempt"},                             \
+    {"owners", 0, OPT_ENUM, (base) + offsetof(struct engine_config, owners),                       \
+     "RULE", "count", 0, 0, "count|kv", "balance request owners by count or by held KV"},          \
+    {"replicas", 0, OPT_I64, (base) + offsetof(struct engine_config, replicas),                    \
+     "R", "1", 1, 1024, NULL, "groups behind a round-robin router"},                               \
+    {"exact", 0, OPT_FLAG, (base) + offsetof(struct engine_config, exact),                         \
+     NULL, NULL, 0, 0, NULL, "simulate every step by itself (same result, slower)"}
+/* clang-format on */
 
 enum request_state { REQ_COMPLETED, REQ_REJECTED };
 enum reject_reason { REJECT_NONE, REJECT_TOO_LONG, REJECT_KV, REJECT_COUNT };
@@ -129,12 +95,19 @@ struct engine_observer {
     void *context;
 };
 
-/* Run to the end. `policies`: one per replica, fresh. `observer` and `progress` may be NULL. Fails
- * only when a policy breaks its contract. */
-int engine_run(const struct cost *cost, const struct engine_request *requests, int64_t n,
-               struct policy *policies, const struct engine_config *config,
-               const struct engine_observer *observer, struct progress *progress,
-               struct run_result *out, struct err *err);
+/* What a run is made of; everything is borrowed. */
+struct engine_input {
+    const struct cost *cost;
+    const struct engine_request *request;
+    int64_t n_requests;
+    struct policy *policy; /* one per replica, fresh */
+    const struct engine_config *config;
+    const struct engine_observer *observer; /* or NULL; needs config->exact */
+    struct progress *progress;              /* or NULL */
+};
+
+/* Run to the end. Fails only when a policy breaks its contract. */
+int engine_run(const struct engine_input *in, struct run_result *out, struct err *err);
 void run_result_release(struct run_result *r);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/engine/queue.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "sim/base/mem.h"
@@ -15,6 +16,7 @@ static void reserve(struct queue *q)
 {
     if (q->n < q->cap)
         return;
+    assert(q->n == q->cap);
     size_t cap = q->cap ? q->cap * 2 : 64;
     uint32_t *id = xcalloc(cap, sizeof *id);
     for (size_t i = 0; i < q->n; i++)
@@ -39,6 +41,7 @@ void queue_push_front(struct queue *q, uint32_t id)
 
 uint32_t queue_pop_front(struct queue *q)
 {
+    assert(q->n > 0);
     uint32_t id = q->id[q->head];
     q->head = (q->head + 1) % q->cap;
     q->n--;

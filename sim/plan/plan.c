@@ -66,7 +66,7 @@ static int read_name(struct jobj *o, const char *key, char name[PLAN_NAME_MAX], 
         return -1;
     if (text[0] == '\0' || strlen(text) >= PLAN_NAME_MAX)
         return jobj_fail(o, key, err, "must have 1 to %d characters", PLAN_NAME_MAX - 1);
-    strcpy(name, text);
+    snprintf(name, PLAN_NAME_MAX, "%s", text);
     return 0;
 }
 
@@ -125,6 +125,7 @@ static int read_rows(struct jobj *o, int ranks, struct plan_step *s, struct err 
     if (n < 1 || n > PLAN_ROWS_MAX)
         return jobj_fail(o, "rows", err, "must have 1 to %d rows, got %zu", PLAN_ROWS_MAX, n);
     s->row = xcalloc(n, sizeof *s->row);
+    s->cap_rows = (int)n;
     for (size_t i = 0; i < n; i++) {
         struct jobj row;
         if (jobj_open_at(&row, o, "rows", i, err) < 0 || read_row(&row, ranks, &s->row[i], err) < 0)
@@ -162,6 +163,9 @@ static int read_switch(struct jobj *o, struct plan_step *s, struct err *err)
         return 0;
     if (read_word(o, "from", layout_words, N_LAYOUTS, s->from, err) < 0)
         return -1;
+    if (strcmp(s->from, s->layout) == 0)
+        return jobj_fail(o, "from", err, "a switch must leave its layout, both are \"%s\"",
+                         s->from);
     return read_word(o, "mechanism", mechanism_words, N_MECHANISMS, s->mechanism, err);
 }
 
@@ -178,17 +182,25 @@ static int read_step(struct jobj *o, const struct plan_header *h, struct plan_st
     return jobj_done(o, err);
 }
 
+static int check_order(const struct jobj *o, const struct plan_step *before,
+                       const struct plan_step *s, struct err *err)
+{
+    if (s->step <= before->step)
+        return jobj_fail(o, "step", err, "steps must ascend; the one before is %lld",
+                         (long long)before->step);
+    if (s->at_ns < before->at_ns)
+        return jobj_fail(o, "at_ns", err, "earlier than the step before, which starts at %lld",
+                         (long long)before->at_ns);
+    return 0;
+}
+
 static int append_step(struct plan *p, struct jobj *o, struct err *err)
 {
     struct plan_step step = {0};
-    if (read_step(o, &p->header, &step, err) < 0) {
+    if (read_step(o, &p->header, &step, err) < 0 ||
+        (p->n > 0 && check_order(o, &p->step[p->n - 1], &step, err) < 0)) {
         plan_step_release(&step);
         return -1;
-    }
-    if (p->n > 0 && step.step <= p->step[p->n - 1].step) {
-        plan_step_release(&step);
-        return jobj_fail(o, "step", err, "steps must ascend; the one before is %lld",
-                         (long long)p->step[p->n - 1].step);
     }
     size_t cap = (size_t)p->cap;
     p->step = xgrow(p->step, &cap, (size_t)p->n + 1, sizeof *p->step);
@@ -249,6 +261,7 @@ void plan_step_release(struct plan_step *s)
 {
     free(s->row);
     s->row = NULL;
+    s->n_rows = s->cap_rows = 0;
 }
 
 void plan_release(struct plan *p)

@@ -38,8 +38,7 @@ struct plan_step {
     char mechanism[PLAN_NAME_MAX]; /* of the switch, "" without */
     struct plan_row *row;
     int n_rows, cap_rows;
-    struct plan_times
-        pred; /* step_ns includes the exposed switch time and what happens once a step */
+    struct plan_times pred; /* step_ns includes exposed switch time and what comes once a step */
 };
 
 struct plan {
@@ -53,9 +52,9 @@ void plan_write_header(FILE *out, const struct plan_header *h);
 void plan_write_step(FILE *out, const struct plan_step *s);
 
 /* Read a whole plan; strict: unknown keys, kinds, layouts and versions are errors with FILE:LINE,
- * as are rows whose owner is no rank, q > ctx, steps out of order, negative times. Measured lines
- * are not accepted here yet. Layout names are checked by form (a known layout kind), not against a
- * model. */
+ * as are rows whose owner is no rank, q > ctx, steps out of order, a switch from a layout to itself
+ * and negative times. Measured lines are not accepted here yet. Layout names are checked by form (a
+ * known layout kind), not against a model. */
 int plan_load(struct plan *p, const char *path, struct err *err);
 int plan_save(const struct plan *p, const char *path, struct err *err);
 void plan_release(struct plan *p);

@@ -55,7 +55,7 @@ enum on_full {
 
 struct policy_kind {
     const char *name;
-    const char *what;       /* one line for `list policies` */
+    const char *what; /* one line for `list policies` */
     bool may_switch;
     const struct opt *opts; /* of `state`; NULL when none */
     size_t state_size;      /* options first, then whatever it keeps between decisions */

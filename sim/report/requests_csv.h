@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One CSV row per request and run (docs/formats.md). Times are exact decimals of picoseconds.
+ * One CSV row per request and run, as in `sim --requests`. Times are exact decimals of picoseconds.
  */
 #ifndef SIM_REPORT_REQUESTS_CSV_H
 #define SIM_REPORT_REQUESTS_CSV_H

@@ -101,6 +101,14 @@ static void print_runs(const struct summary *s, FILE *out)
     table_release(&t);
 }
 
+static bool has_fixed(const struct summary *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (is_fixed(&s->row[i]))
+            return true;
+    return false;
+}
+
 static const struct run_result *fixed_result(const struct summary *s, int layout)
 {
     for (int i = 0; i < s->n; i++)
@@ -135,8 +143,9 @@ static void add_gains(struct table *t, const struct summary *s, const struct sum
     for (int l = 0; l < s->n_layouts; l++) {
         const struct run_result *fixed = fixed_result(s, l);
         double x = fixed != NULL ? gain(row->result, fixed) : 0;
+        bool alike = fixed != NULL && fixed->completed == row->result->completed;
         if (x > 0)
-            table_add(t, "%.2fx%s", x, fixed->completed == row->result->completed ? "" : "*");
+            table_add(t, "%.2fx%s", x, alike ? "" : "*");
         else
             table_add(t, "-");
     }
@@ -149,6 +158,8 @@ static void add_policy_gains(struct table *t, const struct summary *s,
     table_add(t, "time in layout");
     for (int l = 0; l < s->n_layouts; l++)
         table_add(t, "%.0f%%", 100 * time_frac(row->result, l));
+    if (!has_fixed(s))
+        return;
     add_gains(t, s, row, "E2E speedup over fixed", e2e_speedup);
     add_gains(t, s, row, "tok/s over fixed", throughput_ratio);
 }
@@ -217,7 +228,8 @@ static void print_rejections(const char *policy, const struct run_result *r, FIL
 static void print_switches(const char *policy, const struct run_result *r, FILE *out)
 {
     char count[32], refused[32], time[32];
-    fprintf(out, "%s: %s switches took %s", policy, units_count(r->switches, count, sizeof count),
+    fprintf(out, "%s: %s switches added %s of exposed time", policy,
+            units_count(r->switches, count, sizeof count),
             units_time(r->switch_exposed_ps, time, sizeof time));
     if (r->switches_refused > 0)
         fprintf(out, "; %s did not fit in memory",
@@ -269,10 +281,11 @@ static char *compare(const struct run_result *a, const struct run_result *b, cha
 {
     char count[32];
     double speedup = e2e_speedup(a, b);
-    if (a->completed != b->completed)
-        snprintf(buf, size, "completes %s %s requests than",
-                 units_count(llabs(a->completed - b->completed), count, sizeof count),
-                 a->completed > b->completed ? "more" : "fewer");
+    int64_t more = a->completed - b->completed;
+    if (more != 0)
+        snprintf(buf, size, "completes %s %s request%s than",
+                 units_count(llabs(more), count, sizeof count), more > 0 ? "more" : "fewer",
+                 llabs(more) == 1 ? "" : "s");
     else if (is_tie(a, b))
         snprintf(buf, size, "ties within 1%% with");
     else if (speedup > 1)
@@ -290,7 +303,7 @@ static void print_against_best(const struct summary *s, const struct summary_row
     const char *fixed = layout_name(s, best);
     compare(mover->result, best->result, phrase, sizeof phrase);
     if (is_tie(mover->result, best->result))
-        fprintf(out, "%s and fixed %s tie within 1%%", mover->policy, fixed);
+        fprintf(out, "%s %s the best fixed layout (%s)", mover->policy, phrase, fixed);
     else if (summary_is_better(mover->result, best->result))
         fprintf(out, "%s wins: it %s the best fixed layout (%s)", mover->policy, phrase, fixed);
     else
@@ -305,29 +318,39 @@ static void print_against_worst(const struct summary *s, const struct summary_ro
             layout_name(s, worst));
 }
 
+/* With something to compare. */
+static void print_verdict(const struct summary *s, const struct summary_row *mover,
+                          const struct summary_row *best, const struct summary_row *worst,
+                          FILE *out)
+{
+    const struct summary_row *row = mover != NULL ? mover : best;
+    int64_t completed = row->result->completed;
+    bool by_latency = completed == worst->result->completed ||
+                      (mover != NULL && completed == best->result->completed);
+    if (mover != NULL)
+        print_against_best(s, mover, best, out);
+    else
+        fprintf(out, "Fixed %s is the best layout: it ", layout_name(s, best));
+    if (mover != NULL && best->fixed_layout != worst->fixed_layout)
+        fputs(", and ", out);
+    if (best->fixed_layout != worst->fixed_layout)
+        print_against_worst(s, row, worst, out);
+    fputs(by_latency ? ", by mean E2E latency.\n" : ".\n", out);
+}
+
 void summary_print_verdict(const struct summary *s, FILE *out)
 {
     const struct summary_row *best = find_extreme(s, true, false);
     const struct summary_row *worst = find_extreme(s, true, true);
     const struct summary_row *mover = find_extreme(s, false, false);
-    if (best == NULL || (mover == NULL && best->fixed_layout == worst->fixed_layout))
-        return;
-    const struct summary_row *row = mover != NULL ? mover : best;
-    int64_t completed = row->result->completed;
-    if (completed == 0 && best->result->completed == 0) {
-        fputs("No policy completed a request.\n", out);
-        return;
-    }
-    if (mover != NULL)
-        print_against_best(s, mover, best, out);
+    if (best == NULL)
+        fputs("No fixed layout ran to compare with: add --policy best-fixed.\n", out);
+    else if (best->result->completed == 0 && (mover == NULL || mover->result->completed == 0))
+        fputs("No policy completed a request: \"wavetank explain\" shows what fits.\n", out);
+    else if (mover == NULL && best->fixed_layout == worst->fixed_layout)
+        fprintf(out, "Only fixed %s ran: nothing to compare it with.\n", layout_name(s, best));
     else
-        fprintf(out, "Fixed %s is the best layout: it ", layout_name(s, best));
-    if (best->fixed_layout != worst->fixed_layout) {
-        fputs(mover != NULL ? ", and " : "", out);
-        print_against_worst(s, row, worst, out);
-    }
-    bool by_latency = completed == best->result->completed || completed == worst->result->completed;
-    fputs(by_latency && row != best ? ", by mean E2E latency.\n" : ".\n", out);
+        print_verdict(s, mover, best, worst, out);
 }
 
 void summary_print(const struct summary *s, FILE *out)

@@ -34,7 +34,7 @@ bool summary_is_better(const struct run_result *a, const struct run_result *b);
  * leave out (rejections, preemptions, switches), and the verdict. */
 void summary_print(const struct summary *s, FILE *out);
 
-/* The verdict alone, one sentence; nothing when there is nothing to compare. */
+/* The verdict alone, one sentence; it says so when there is nothing to compare. */
 void summary_print_verdict(const struct summary *s, FILE *out);
 
 #endif

@@ -76,7 +76,9 @@ void table_print(const struct table *t, FILE *out)
 
 char *table_number(double x, char *buf, size_t size)
 {
-    int decimals = x < 0.9995 ? 3 : x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
-    snprintf(buf, size, "%.*f", decimals, x);
+    int decimals = x < 9.995 ? 2 : x < 99.95 ? 1 : 0;
+    for (double y = x; y > 0 && y < 0.9995 && decimals < 6; y *= 10)
+        decimals++;
+    snprintf(buf, size, "%.*f", x == 0 ? 0 : decimals, x);
     return buf;
 }

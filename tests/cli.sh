@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the program promises at its surface: exit codes, JSON keys, files, and text that fits a
+# terminal. Bad input is tests/invalid.sh.
+#
+# usage: tests/cli.sh PROGRAM
+set -u
+
+program=$(realpath "$1") || exit 2
+samples=$(realpath "$(dirname "$0")/../traces/samples")
+azure=$samples/azure_2023_code.csv
+mooncake=$samples/mooncake_conversation.jsonl.gz
+machine="--model deepseek-v3.2 --cluster b200x8"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+passed=0 failed=0
+
+# expect CASE EXPECTED ACTUAL: the two texts are equal.
+expect() {
+    if [ "$2" = "$3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAIL %s\n' "$1"
+        diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")
+    fi
+}
+
+# expect_part CASE PART TEXT: the text has the part.
+expect_part() {
+    case $3 in
+    *"$2"*) expect "$1" "$2" "$2" ;;
+    *) expect "$1" "... $2 ..." "$3" ;;
+    esac
+}
+
+run() { "$program" "$@"; }
+sim() { run sim "$azure" $machine "$@"; }
+widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }'; }
+# Keys of the objects at one depth of indented JSON, in order, without repeats.
+keys() { sed -n "s/^ \{$1\}\"\([a-z_0-9]*\)\":.*/\1/p" "$2" | awk '!seen[$0]++' | xargs; }
+policies() { sed -n 's/^ *"policy": "\(.*\)",$/\1/p' "$1" | xargs; }
+# A result without what may differ between equal runs.
+stable() { grep -v -e '"sim_wall_s"' -e '"exact"' "$1"; }
+
+## the program itself
+expect "--version" "wavetank 0.1.0" "$(run --version)"
+expect_part "--help" "usage: wavetank COMMAND" "$(run --help)"
+expect "help is --help" "$(run --help)" "$(run help)"
+expect "no command: exit code" 2 "$(run >/dev/null 2>&1; echo $?)"
+expect "no command: stdout is for results" "" "$(run 2>/dev/null)"
+expect "unknown command" \
+    '2 wavetank: unknown command "expain" (did you mean "explain"?); see "wavetank --help"' \
+    "$(text=$(run expain 2>&1); echo $? "$text")"
+for command in sim explain trace plan list; do
+    expect "help $command: exit code" 0 "$(run help $command >/dev/null; echo $?)"
+    expect "help $command is $command --help" "$(run $command --help)" "$(run help $command)"
+    expect "help $command fits 80 columns" 1 "$(($(run help $command | widest) <= 80))"
+done
+
+## list
+expect_part "list models" "deepseek-v3.2" "$(run list models)"
+expect_part "list clusters" "b200x8" "$(run list clusters)"
+expect_part "list profiles" "assumed, not measured" "$(run list profiles)"
+expect_part "list policies" "best-fixed" "$(run list policies)"
+expect_part "list policies: options" "dwell_ms=MS (0)" "$(run list policies)"
+
+## sim: results
+sim --json a.json >a.txt
+expect "sim: exit code" 0 $?
+expect "sim: JSON keys" "wavetank trace model cluster options runs" "$(keys 2 a.json)"
+expect "sim: run keys" "policy requests completed rejected preemptions makespan_s total_tok_s \
+output_tok_s goodput_req_s ttft_s tpot_s e2e_s steps events switches switches_refused \
+switch_exposed_s layout_time_frac kv_peak_frac prefix_hit_frac sim_wall_s" "$(keys 6 a.json)"
+expect "sim: policies without --policy" \
+    "fixed:tp fixed:cp fixed:dp fixed:dop splash best-fixed:cp" "$(policies a.json)"
+expect_part "sim: row of best-fixed" "best-fixed (cp)" "$(cat a.txt)"
+expect_part "sim: a profile that assumes says so" "assumed, not measured" "$(cat a.txt)"
+sim --policy best-fixed --json b.json >/dev/null
+expect "sim: best-fixed is the run of that layout" \
+    "$(sed -n '/"policy": "fixed:cp"/,/kv_peak/p' a.json | tail -n +2)" \
+    "$(sed -n '/"policy": "best-fixed:cp"/,/kv_peak/p' b.json | tail -n +2)"
+sim --exact --json b.json >b.txt
+expect "sim --exact: same tables" "$(cat a.txt)" "$(cat b.txt)"
+expect "sim --exact: same result" "$(stable a.json)" "$(stable b.json)"
+run sim - $machine --json b.json <"$azure" >/dev/null
+expect "sim -: same result from standard input" "$(stable a.json | grep -v '"path"')" \
+    "$(stable b.json | grep -v '"path"')"
+expect "sim --json -: without the tables" "{" "$(sim --json - | head -c 1)"
+expect "sim --limit, --policy" "7 fixed:tp splash:margin=0.1,dwell_ms=2" \
+    "$(sim --limit 7 --policy tp --policy splash:margin=0.1,dwell_ms=2 --json c.json >/dev/null
+        echo "$(sed -n 's/^ \{6\}"completed": \(.*\),/\1/p' c.json | sort -u)" "$(policies c.json)")"
+expect_part "sim --slo shows goodput" "goodput" "$(sim --policy tp --slo ttft=100ms)"
+expect "sim: a layout whose weights do not fit is a row, not an error" "0 0" \
+    "$(run sim "$azure" --model deepseek-v3.2 --cluster h100x8 --limit 5 --policy tp --json d.json \
+        >/dev/null; echo $? "$(sed -n 's/^ *"completed": \(.*\),/\1/p' d.json)")"
+
+## sim: options of a result are a config
+sed -n '/^  "options": {$/,/^  },$/p' a.json | sed '1s/.*/{/; $s/.*/}/' >config.json
+run sim "$azure" --config config.json --json b.json >/dev/null
+expect "sim --config: same result" "$(stable a.json)" "$(stable b.json)"
+run sim "$azure" --config config.json --limit 3 --policy cp --json b.json >/dev/null
+expect "sim --config: the command line wins" "fixed:cp 3" \
+    "$(policies b.json) $(sed -n 's/^ \{6\}"requests": \(.*\),/\1/p' b.json)"
+
+## sim: requests
+sim --limit 10 --policy tp --policy splash:margin=0.1,dwell_ms=2 --requests r.csv >/dev/null
+expect "sim --requests: one row each" 21 "$(wc -l <r.csv)"
+expect "sim --requests: header" "policy,request,arrival_s,input_tokens,output_tokens,state,reason,\
+first_token_s,finish_s,ttft_s,tpot_s,e2e_s,preemptions" "$(head -1 r.csv)"
+expect "sim --requests: quoted where needed" 10 \
+    "$(grep -c '^"splash:margin=0.1,dwell_ms=2",' r.csv)"
+expect "sim --requests -: without the tables" 21 \
+    "$(sim --limit 10 --policy tp --policy dp --requests - | wc -l)"
+
+## sim: plans
+sim --policy splash --plan all.jsonl --json b.json >/dev/null
+steps=$(sed -n 's/^ *"steps": \(.*\),/\1/p' b.json)
+switches=$(sed -n 's/^ *"switches": \(.*\),/\1/p' b.json)
+expect "plan check" "ok: $steps steps, $switches switches" "$(run plan check all.jsonl)"
+expect "plan show: one line a step" $((steps + 8)) "$(run plan show all.jsonl | wc -l)"
+sim --policy splash --plan part.jsonl --plan-steps 3:7 >/dev/null
+expect "sim --plan-steps: that part of the whole" "$(sed -n '5,8p' all.jsonl)" \
+    "$(tail -n +2 part.jsonl)"
+sim --policy splash --plan part.jsonl --plan-around-switches 0 >/dev/null
+expect "sim --plan-around-switches 0: the switches" "$(grep '"from"' all.jsonl)" \
+    "$(tail -n +2 part.jsonl)"
+expect_part "sim --plan: says when it is empty" "no step was selected" \
+    "$(sim --policy tp --plan part.jsonl --plan-around-switches 3 2>&1 >/dev/null)"
+
+## explain
+run explain $machine --batch 64 --context 64K --json e.json >e.txt
+expect "explain: exit code" 0 $?
+expect "explain fits 80 columns" 1 "$(($(widest <e.txt) <= 80))"
+expect "explain: JSON keys" "layouts switches" "$(keys 2 e.json)"
+expect "explain: layout keys" \
+    "weights_bytes kv_bytes feasible max_context_tokens step_ns stages" "$(keys 6 e.json |
+        sed 's/ from.*//')"
+expect "explain: stage keys" "proj_ns attn_ns exchange_ns ffn_ns" "$(keys 8 e.json)"
+expect "explain: switch keys" "from to weights kv weights_recv_bytes_per_rank_layer \
+kv_recv_bytes_per_rank_layer exposed_ns blocking_ns" "$(keys 6 e.json | sed 's/.* from/from/')"
+expect "explain: 12 directions" 12 "$(grep -c '"from"' e.json)"
+expect "explain: weights are gathered in 4 of them" 4 "$(grep -c '"weights": "all-gather"' e.json)"
+expect "explain: KV moves in 7 of them" 7 "$(grep -c '"kv": "all-' e.json)"
+expect_part "explain: longer than the model allows" "allows contexts of" \
+    "$(run explain $machine --context 1M)"
+expect "explain --phase prefill: one chunk by default" \
+    "batch    prefill: 2 requests of 65,536 tokens, 8,192 query rows each" \
+    "$(run explain $machine --context 64K --batch 2 --phase prefill | grep '^batch')"
+
+## files: all or nothing
+mkdir empty && cd empty || exit 2
+expect "an output that cannot be written fails" 1 \
+    "$(sim --limit 5 --json /dev/full >/dev/null 2>&1; echo $(($? != 0)))"
+expect "a full standard output fails" 1 "$(sim --limit 5 2>/dev/null >/dev/full; echo $(($? != 0)))"
+expect "a failed run leaves nothing" "" \
+    "$(sim --json good.json --requests none/r.csv >/dev/null 2>&1; ls)"
+for signal in INT TERM; do
+    "$program" sim "$mooncake" $machine --exact --rate 4 --json out.json >/dev/null 2>&1 &
+    for _ in $(seq 500); do
+        [ -n "$(ls)" ] && break
+        sleep 0.01
+    done
+    kill -$signal $!
+    wait $! 2>/dev/null
+    code=$?
+    expect "SIG$signal: exit code and files" "$((128 + $(kill -l $signal))) " "$code $(ls)"
+done
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

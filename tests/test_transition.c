@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+
+#include "sim/base/units.h"
+#include "sim/cost/transition.h"
+
+enum { ITEMS_MAX = 300 };
+enum { TP, CP, DP, DOP };
+
+struct bench {
+    struct model model;
+    struct cluster cluster;
+    struct profile profile;
+    struct layout layout[LAYOUT_MAX];
+    int n_layouts;
+    struct cost *cost;
+};
+
+static void bench_load(struct bench *b, const char *model, const char *cluster)
+{
+    struct err err = ERR_NONE;
+    model_load(&b->model, model, &err);
+    cluster_load(&b->cluster, cluster, &err);
+    profile_load(&b->profile, b->cluster.profile, &err);
+    cr_assert_not(err.set, "%s", err.text);
+}
+
+static void bench_compile(struct bench *b, const char *layouts)
+{
+    struct err err = ERR_NONE;
+    b->n_layouts = layout_parse_list(b->layout, layouts, &b->model, b->cluster.ranks, &err);
+    cr_assert_gt(b->n_layouts, 0, "%s", err.text);
+    b->cost = cost_new(&b->model, &b->cluster, &b->profile, b->layout, b->n_layouts, 64);
+}
+
+static void bench_init(struct bench *b, const char *model, const char *cluster, const char *layouts)
+{
+    bench_load(b, model, cluster);
+    bench_compile(b, layouts);
+}
+
+static void bench_release(struct bench *b)
+{
+    cost_free(b->cost);
+    profile_release(&b->profile);
+}
+
+/* n equal requests, owners round robin. */
+static struct step_cost step_of(const struct bench *b, int layout, int n, int64_t ctx, int32_t q)
+{
+    struct batch_item item[ITEMS_MAX];
+    for (int i = 0; i < n; i++)
+        item[i] = (struct batch_item){ctx, q, i % b->cluster.ranks};
+    struct batch batch = {.n_decode = q == 1 ? n : 0, .n = n, .item = item};
+    struct step_cost cost;
+    cost_step(b->cost, layout, &batch, &cost);
+    return cost;
+}
+
+static void fill(int64_t tokens[RANKS_MAX], int ranks, int64_t each)
+{
+    for (int r = 0; r < ranks; r++)
+        tokens[r] = each;
+}
+
+/* The paper: tp->dop and dp->dop keep and discard; every other direction moves something. */
+Test(transition, only_two_directions_of_twelve_are_free)
+{
+    struct bench b;
+    bench_init(&b, "glm-5.3", "b200x8", "tp,cp,dp,dop");
+    int64_t tokens[RANKS_MAX];
+    fill(tokens, 8, 2 * 262144);
+    for (int from = 0; from < 4; from++)
+        for (int to = 0; to < 4; to++) {
+            if (from == to)
+                continue;
+            struct step_cost step = step_of(&b, to, 16, 65536, 512);
+            struct transition t;
+            transition_cost(b.cost, from, to, tokens, &step, &t);
+            bool is_free = to == DOP && from != CP;
+            cr_expect_eq(t.exposed_ps == 0, is_free, "%d -> %d", from, to);
+            cr_expect_eq(t.blocking_ps == 0, is_free, "%d -> %d", from, to);
+            cr_expect_leq(t.exposed_ps, t.blocking_ps);
+        }
+    bench_release(&b);
+}
+
+/* Eq. 7 by hand: tp -> dp moves the weights of 61 layers alone. When a layer computes for longer
+ * than one transfer, only the first one shows; when it computes for nothing, all of them do. */
+Test(transition, equation_7_by_hand)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,dp");
+    int64_t tokens[RANKS_MAX] = {0};
+    struct step_cost busy = {.proj = seg_const(61 * PS_PER_S)}, idle = {0}, half = {0};
+    struct transition t;
+    transition_cost(b.cost, 0, 1, tokens, &busy, &t);
+    cr_expect_gt(t.layer_ps, 0);
+    cr_expect_eq(t.exposed_ps, t.layer_ps);
+    cr_expect_eq(t.blocking_ps, 61 * t.layer_ps);
+    transition_cost(b.cost, 0, 1, tokens, &idle, &t);
+    cr_expect_eq(t.exposed_ps, t.blocking_ps);
+    half.ffn = seg_const(61 * (t.layer_ps / 2));
+    int64_t late = t.layer_ps - t.layer_ps / 2;
+    transition_cost(b.cost, 0, 1, tokens, &half, &t);
+    cr_expect_eq(t.exposed_ps, t.layer_ps + 60 * late);
+    bench_release(&b);
+}
+
+Test(transition, kv_cost_grows_with_live_tokens_and_weights_do_not)
+{
+    struct bench b;
+    bench_init(&b, "glm-5.3", "b200x8", "tp,cp,dp,dop");
+    struct step_cost none = {0};
+    struct transition small, large;
+    int64_t tokens[RANKS_MAX];
+    fill(tokens, 8, 100000);
+    transition_cost(b.cost, DP, CP, tokens, &none, &small);
+    fill(tokens, 8, 1000000);
+    transition_cost(b.cost, DP, CP, tokens, &none, &large);
+    cr_expect_gt(large.blocking_ps, 5 * small.blocking_ps);
+    cr_expect_float_eq(large.kv_recv_bytes_per_layer, 788 * 1e6 * 7 / 8, 1);
+    cr_expect_eq(large.weights_recv_bytes_per_layer, 0);
+    fill(tokens, 8, 100000);
+    transition_cost(b.cost, DOP, DP, tokens, &none, &small);
+    fill(tokens, 8, 1000000);
+    transition_cost(b.cost, DOP, DP, tokens, &none, &large);
+    cr_expect_eq(small.blocking_ps, large.blocking_ps);
+    bench_release(&b);
+}
+
+Test(transition, mechanisms_charge_what_they_say)
+{
+    struct bench b;
+    bench_init(&b, "glm-5.3", "b200x8", "tp,dp");
+    struct transition t = {.exposed_ps = 5, .blocking_ps = 70};
+    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_OVERLAPPED), 5);
+    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_BLOCKING), 70);
+    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_DRAIN), 70);
+    cr_expect_eq(transition_charge_ps(b.cost, 1, &t, MECH_FREE), 0);
+    const struct capacity *dp = cost_capacity(b.cost, 1);
+    double load_s = (dp->common_bytes + dp->weights_bytes) / 25e9;
+    cr_expect_float_eq(ps_to_s(transition_charge_ps(b.cost, 1, &t, MECH_RESTART)), load_s, 1e-6);
+    bench_release(&b);
+}
+
+/* GLM-5.3-Flash, dp -> cp with one request on one owner of 8: 11 MLA layers move 7/8 of 1000 tokens
+ * of 561 bytes, 34 linear layers 7/8 of one state; after a drain nothing is left to move. */
+Test(transition, recurrent_state_moves_where_there_are_requests)
+{
+    struct bench b;
+    bench_init(&b, "glm-5.3-flash", "bw1000x8", "tp,cp,dp,dop");
+    struct step_cost none = {0};
+    struct transition t;
+    int64_t tokens[RANKS_MAX] = {1000};
+    transition_cost(b.cost, DP, CP, tokens, &none, &t);
+    cr_expect_float_eq(t.moved_bytes, 11 * 561 * 1000 * 7 / 8.0 + 34 * 4341760 * 7 / 8.0, 1);
+    tokens[0] = 0;
+    transition_cost(b.cost, DP, CP, tokens, &none, &t);
+    cr_expect_eq(t.moved_bytes, 0);
+    cr_expect_eq(t.blocking_ps, 0);
+    bench_release(&b);
+}
