@@ -58,8 +58,10 @@ static bool could_hold(const struct group *g, int64_t tokens)
 static void reject(struct group *g, uint32_t req, enum reject_reason reason, int64_t now_ps)
 {
     struct run_result *out = g->engine->out;
-    out->request[req] = (struct request_result){
-        .first_token_ps = now_ps, .finish_ps = now_ps, .state = REQ_REJECTED, .reason = reason};
+    out->request[req] = (struct request_result){.first_token_ps = now_ps,
+                                                .finish_ps = now_ps,
+                                                .state = REQ_REJECTED,
+                                                .reason = (uint8_t)reason};
     out->rejected++;
     out->rejected_by[reason]++;
 }
