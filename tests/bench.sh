@@ -1,19 +1,44 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Speed of the simulator on this machine: an hour of recorded traffic, the best of five runs each.
+# Speed of the simulator on this machine, one core: a recorded hour of traffic (12,031 requests), best of
+# five runs each, with what it costs to read the trace and to simulate every step by itself.
 # usage: tests/bench.sh PROGRAM
 set -euo pipefail
 
 program=$1
-trace=$(ls traces/samples/mooncake* | head -1)
-lscpu | sed -n 's/^Model name: */processor: /p'
-printf '%-22s %10s %10s %14s\n' policy steps wall_ms steps_per_s
-for policy in fixed:tp fixed:cp fixed:dp fixed:dop splash; do
+trace=traces/samples/mooncake_conversation.jsonl.gz
+where=(--model deepseek-v3.2 --cluster b200x8)
+
+# Best wall time of the simulation itself; the run's other numbers are the same every time.
+best_of_five() {
     for _ in 1 2 3 4 5; do
-        "$program" sim "$trace" --model deepseek-v3.2 --cluster b200x8 --policy $policy --json -
-    done | awk -v policy=$policy '
-        /"steps":/ { steps = $2 + 0 }
+        "$program" sim "$trace" "${where[@]}" --json - "$@"
+    done | awk '/"requests":/ { requests = $2 + 0 } /"steps":/ { steps = $2 + 0 }
         /"sim_wall_s":/ && (best == "" || $2 + 0 < best) { best = $2 + 0 }
-        END { printf "%-22s %10d %10.1f %14.3g\n", policy, steps, 1e3 * best, steps / best }'
+        END { print requests, steps, best }'
+}
+
+row() {
+    read -r requests steps wall < <(best_of_five "${@:2}")
+    awk -v name="$1" -v r="$requests" -v s="$steps" -v w="$wall" \
+        'BEGIN { printf "%-24s %9d %9.1f %12.0f %14.0f\n", name, s, 1e3 * w, r / w, s / w }'
+}
+
+lscpu | sed -n 's/^Model name: */processor  /p'
+"$program" --version | sed 's/^/program    /'
+printf '%-24s %9s %9s %12s %14s\n' policy steps wall_ms requests_s steps_s
+for policy in fixed:tp fixed:cp fixed:dp fixed:dop greedy splash; do
+    row "$policy" --policy "$policy"
 done
+row "splash --exact" --policy splash --exact
+row "fixed:dp rate 0.1" --policy fixed:dp --rate 0.1
+row "the same --exact" --policy fixed:dp --rate 0.1 --exact
+
+began=$(date +%s%N)
+"$program" trace info "$trace" >/dev/null
+echo "reading the trace: $((($(date +%s%N) - began) / 1000000)) ms"
+if command -v /usr/bin/time >/dev/null; then
+    /usr/bin/time -f 'peak memory of the splash run: %M KiB' \
+        "$program" sim "$trace" "${where[@]}" --policy splash --json - 2>&1 >/dev/null | tail -1
+fi

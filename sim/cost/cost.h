@@ -51,7 +51,8 @@ int cost_ranks(const struct cost *c);
 const struct capacity *cost_capacity(const struct cost *c, int layout);
 const struct manifest *cost_manifest(const struct cost *c, int from, int to);
 
-/* Stage times of a non-empty batch under a layout. */
+/* Stage times of a non-empty batch under a layout. Remembers row counts it has met: one thread at a
+ * time per struct cost. */
 void cost_step(const struct cost *c, int layout, const struct batch *b, struct step_cost *out);
 
 #endif
