@@ -28,7 +28,7 @@ archives := $(B)/lib/sim.a $(B)/lib/layout.a $(B)/lib/base.a
 tests   := $(patsubst tests/%.c,$(B)/bin/%,$(wildcard tests/test_*.c))
 fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-MAKE_QUIETLY := $(MAKE) --no-print-directory -s
+MAKEFLAGS += --no-print-directory
 
 .PHONY: all deps deps-test demo test test-binaries check bench fuzz golden install uninstall clean help
 .SECONDARY:
@@ -45,10 +45,10 @@ deps:
 deps-test:
 	@tests/deps.sh run test
 demo: deps
-	@$(MAKE_QUIETLY) all
+	@$(MAKE) -s all
 	$(B)/bin/wavetank sim $(DEMO_TRACE) --model deepseek-v3.2 --cluster b200x8
 test: deps-test
-	@$(MAKE_QUIETLY) all test-binaries
+	@$(MAKE) -s all test-binaries
 	@tests/run.sh $(B) $(tests)
 test-binaries: $(tests)
 $(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
@@ -63,7 +63,7 @@ bench: all
 # Another flavour: clang's coverage in every object, libFuzzer's main at the link.
 fuzz:
 	@tests/deps.sh run fuzz
-	@$(MAKE_QUIETLY) CC=clang SAN=fuzzer-no-link,address,undefined B=$(B)/fuzz $(fuzzers)
+	@$(MAKE) -s CC=clang SAN=fuzzer-no-link,address,undefined B=$(B)/fuzz $(fuzzers)
 	@tests/fuzz.sh $(FUZZ_SECONDS) $(fuzzers)
 $(B)/bin/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.c.o $(archives)
 	$(link) -fsanitize=fuzzer $(LIBS)

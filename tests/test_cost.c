@@ -224,6 +224,21 @@ Test(cost, overlap_hides_only_link_time)
     bench_release(&all);
 }
 
+/* 32 decode rows on 8 ranks: gathered for the projections, combined as 128 x (512 BF16 + FP32 LSE),
+ * gathered and scattered around the FFN. */
+Test(cost, cp_decode_exchange_by_hand)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,cp");
+    const struct collective_table *t = &b.profile.collectives;
+    double hidden = 32.0 * 7168 * 2, partial = 32.0 * 128 * (512 * 2 + 4);
+    double expected = 61 * (2 * collective_s(t, COLL_ALL_GATHER, 8, hidden) +
+                            collective_s(t, COLL_ALL_TO_ALL, 8, partial) +
+                            collective_s(t, COLL_REDUCE_SCATTER, 8, hidden));
+    cr_expect_float_eq(ps_to_s(step_of(&b, 1, 32, 4096, 1).exchange.a_ps), expected, 1e-9);
+    bench_release(&b);
+}
+
 Test(cost, dop_exchange_is_equation_4)
 {
     struct bench b;

@@ -72,13 +72,19 @@ static void add_owner_exchange(struct sums *to, const struct cost *c, const stru
     }
 }
 
-/* Decode rows that several ranks attended over parts of the context. */
+/* Decode rows that several ranks attend over parts of the context: where hidden rows are split, each
+ * rank first gathers them all; then the parts are combined. */
 static void add_combine(struct sums *to, const struct cost *c, const struct layout *l,
                         const struct row_counts *n, double layers)
 {
-    if (l->attn_pos_shards > 1 && l->kv_layer_shards == 1)
+    double decode_rows = (double)(n->rows - n->prefill_rows);
+    if (l->attn_pos_shards == 1)
+        return;
+    if (l->out_shards == 1)
+        add(to, c, layers, COLL_ALL_GATHER, decode_rows * c->model.hidden * act_bytes(c));
+    if (l->kv_layer_shards == 1)
         add_among(to, c, layers, COLL_ALL_TO_ALL, l->attn_pos_shards,
-                  (double)(n->rows - n->prefill_rows) * partial_bytes(c, l));
+                  decode_rows * partial_bytes(c, l));
 }
 
 static void add_layer(struct sums *to, const struct cost *c, const struct layout *l,
