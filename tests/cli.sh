@@ -152,9 +152,19 @@ expect "explain --phase prefill: one chunk by default" \
 
 ## files: all or nothing
 mkdir empty && cd empty || exit 2
-expect "an output that cannot be written fails" 1 \
-    "$(sim --limit 5 --json /dev/full >/dev/null 2>&1; echo $(($? != 0)))"
-expect "a full standard output fails" 1 "$(sim --limit 5 2>/dev/null >/dev/full; echo $(($? != 0)))"
+expect "a full disk is named" \
+    "wavetank: /dev/full: cannot write: No space left on device; 2" \
+    "$( (sim --limit 5 --json /dev/full 2>&1 >/dev/null; echo "; $?") | tr -d '\n')"
+expect "a full standard output fails" 2 "$(sim --limit 5 2>/dev/null >/dev/full; echo $?)"
+touch secret.csv && chmod 000 secret.csv
+as_nobody=
+[ "$(id -u)" -ne 0 ] || as_nobody="setpriv --reuid=65534 --clear-groups --inh-caps=-all"
+if $as_nobody "$program" --version >/dev/null 2>&1; then # nobody may be kept out of our folder
+    expect "a file that may not be read is named" \
+        "wavetank: secret.csv: cannot open: Permission denied; 2" \
+        "$( ($as_nobody "$program" trace info secret.csv 2>&1; echo "; $?") | tr -d '\n')"
+fi
+rm -f secret.csv
 expect "a failed run leaves nothing" "" \
     "$(sim --json good.json --requests none/r.csv >/dev/null 2>&1; ls)"
 for signal in INT TERM; do

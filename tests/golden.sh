@@ -9,6 +9,7 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+[ "${2:-update}" = update ] || { echo "usage: tests/golden.sh PROGRAM [update]" >&2; exit 2; }
 update=${2:-}
 cases=$(realpath "$(dirname "$0")")/golden
 stdout=$(mktemp)
