@@ -24,7 +24,7 @@ for args in "$cases"/*/args; do
         failed=$((failed + 1))
         echo "FAIL $name: the program failed"
     elif [ -n "$update" ]; then
-        cp "$stdout" stdout
+        cat "$stdout" >stdout
     elif diff -u --label "$name/stdout" --label "now" stdout "$stdout"; then
         passed=$((passed + 1))
     else
