@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Install what a target needs: deps.sh run [test] [check]. As root (or with sudo) it installs the
+# Install what a target needs: deps.sh run [test] [check] [fuzz]. As root (or with sudo) it installs the
 # missing Debian packages; otherwise it prints the command and stops.
 set -euo pipefail
 
@@ -9,6 +9,17 @@ missing=()
 has_header() { echo "#include <$1>" | ${CC:-cc} -x c -fsyntax-only - 2>/dev/null; }
 header() { has_header "$1" || missing+=("$2"); }
 tool() { command -v "$1" >/dev/null || missing+=("$2"); }
+
+links_fuzzer() {
+    echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+        clang -fsanitize=fuzzer,address,undefined -x c -o /dev/null - 2>/dev/null
+}
+# Debian 12's when there is no clang to ask.
+clang_major() {
+    local version
+    version=$(clang -dumpversion 2>/dev/null) || version=14
+    echo "${version%%.*}"
+}
 
 command -v "${CC:-cc}" >/dev/null || missing+=(gcc libc6-dev)
 for what in "$@"; do
@@ -25,11 +36,11 @@ for what in "$@"; do
         tool cppcheck cppcheck ;;
     fuzz)
         tool clang clang
-        ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a >/dev/null 2>&1 ||
-            missing+=("libclang-rt-$(clang -dumpversion 2>/dev/null | cut -d. -f1 || true)-dev") ;;
+        links_fuzzer || missing+=("libclang-rt-$(clang_major)-dev") ;;
     esac
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
 install=(apt-get install -y --no-install-recommends "${missing[@]}")
 sudo=()

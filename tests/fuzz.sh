@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run fuzz targets for some seconds each: fuzz.sh SECONDS TARGET...
+# Run fuzz targets for some seconds each: fuzz.sh SECONDS TARGET... A target begins with the valid
+# inputs of tests/fuzz/TARGET/, so that mutation starts behind the first checks.
 set -euo pipefail
 seconds=$1
 shift
@@ -9,9 +10,9 @@ for target in "$@"; do
     name=$(basename "$target")
     corpus=$(dirname "$target")/corpus/$name
     mkdir -p "$corpus"
-    dict=tests/fuzz/$name.dict
     "$target" -max_total_time="$seconds" -rss_limit_mb=2048 -print_final_stats=1 -close_fd_mask=1 \
-        -artifact_prefix="$corpus/../" $([ -f "$dict" ] && echo "-dict=$dict") "$corpus" \
+        -artifact_prefix="$corpus/../" -dict="tests/fuzz/$name.dict" "$corpus" "tests/fuzz/$name" \
         >"$corpus.log" 2>&1 || { tail -40 "$corpus.log"; exit 1; }
-    echo "$name: $(grep -o 'stat::number_of_executed_units: *[0-9]*' "$corpus.log" | grep -o '[0-9]*$') runs in $seconds s, clean"
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$corpus.log")
+    echo "$name: $runs runs in $seconds s, clean"
 done

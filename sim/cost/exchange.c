@@ -72,8 +72,8 @@ static void add_owner_exchange(struct sums *to, const struct cost *c, const stru
     }
 }
 
-/* Decode rows that several ranks attend over parts of the context: where hidden rows are split, each
- * rank first gathers them all; then the parts are combined. */
+/* Decode rows that several ranks attend over parts of the context: where hidden rows are split,
+ * each rank first gathers them all; then the parts are combined. */
 static void add_combine(struct sums *to, const struct cost *c, const struct layout *l,
                         const struct row_counts *n, double layers)
 {
