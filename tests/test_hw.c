@@ -157,7 +157,7 @@ Test(cluster, shipped_ones_have_their_device_ranks_and_profile)
     } want[] = {
         {"b200x8", "b200", "b200", 8, 0.85},       {"h200x8", "h200", "h200", 8, 0.90},
         {"h200x2", "h200", "h200", 2, 0.90},       {"h100x8", "h100", "h100", 8, 0.90},
-        {"bw1000x8", "bw1000", "bw1000", 8, 0.85}, {"gb200-nvl72", "gb200", "gb200", 72, 0.90},
+        {"bw1000x8", "bw1000", "bw1000", 8, 0.85}, {"gb200-nvl72", "gb200", "gb200", 64, 0.90},
     };
     for (int i = 0; i < N(want); i++) {
         struct cluster c;
