@@ -15,6 +15,12 @@
 #define ROWS                                                                                       \
     "\"rows\":[{\"req\":7,\"owner\":1,\"ctx\":65536,\"q\":1},{\"req\":8,\"owner\":0,\"ctx\":512,"  \
     "\"q\":512}],"
+#define TIMES(step)                                                                                \
+    "{\"step_ns\":" #step ",\"proj_ns\":1,\"attn_ns\":2,\"exchange_ns\":3,\"ffn_ns\":2,"           \
+    "\"switch_exposed_ns\":0}"
+#define MEASURED                                                                                   \
+    "{\"step\":9,\"at_ns\":30,\"layout\":\"dp\"," ROWS PRED                                        \
+    ",\"meas\":{\"p50\":" TIMES(11) ",\"p95\":" TIMES(19) "},\"check\":2.5e-10}\n"
 #define STEP(i) "{\"step\":" #i ",\"at_ns\":10,\"layout\":\"dop:cache=0.25\"," ROWS PRED "}\n"
 #define SWITCH                                                                                     \
     "{\"step\":5,\"at_ns\":30,\"layout\":\"dp\",\"from\":\"tp\",\"mechanism\":"                    \
@@ -50,7 +56,7 @@ static char *slurp(const char *path)
 
 Test(plan, saving_what_was_loaded_gives_the_same_bytes)
 {
-    const char *text = HEADER STEP(3) STEP(4) SWITCH;
+    const char *text = HEADER STEP(3) STEP(4) SWITCH MEASURED;
     char path[] = "/tmp/test_plan_XXXXXX";
     struct plan p;
     struct err err = ERR_NONE;
@@ -66,10 +72,15 @@ Test(plan, fields_land_where_they_belong)
 {
     struct plan p;
     struct err err = ERR_NONE;
-    cr_assert_eq(load(&p, HEADER SWITCH, &err), 0, "%s", err.text);
+    cr_assert_eq(load(&p, HEADER SWITCH MEASURED, &err), 0, "%s", err.text);
     cr_expect_eq(p.header.ranks, 8);
     cr_expect_eq(p.header.seed, 7);
-    cr_expect_eq(p.n, 1);
+    cr_expect_eq(p.n, 2);
+    cr_expect_not(p.step[0].is_measured);
+    cr_expect(p.step[1].is_measured);
+    cr_expect_eq(p.step[1].meas_p50.step_ns, 11);
+    cr_expect_eq(p.step[1].meas_p95.step_ns, 19);
+    cr_expect_eq(p.step[1].check_error, 2.5e-10);
     cr_expect_str_eq(p.step[0].layout, "dp");
     cr_expect_str_eq(p.step[0].from, "tp");
     cr_expect_str_eq(p.step[0].mechanism, "overlapped");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/plan/plan.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static const int64_t time_ns_max = INT64_MAX / 1000, tokens_max = 1LL << 40;
 
 static void write_line(FILE *out, json_t *o)
 {
-    json_dumpf(o, out, JSON_COMPACT);
+    json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putc('\n', out);
     json_decref(o);
 }
@@ -56,6 +57,12 @@ void plan_write_step(FILE *out, const struct plan_step *s)
     }
     json_object_set_new(o, "rows", rows_json(s));
     json_object_set_new(o, "pred", times_json(&s->pred));
+    if (s->is_measured) {
+        json_object_set_new(o, "meas",
+                            json_pack("{s:o, s:o}", "p50", times_json(&s->meas_p50), "p95",
+                                      times_json(&s->meas_p95)));
+        json_object_set_new(o, "check", json_num(s->check_error));
+    }
     write_line(out, o);
 }
 
@@ -169,15 +176,33 @@ static int read_switch(struct jobj *o, struct plan_step *s, struct err *err)
     return read_word(o, "mechanism", mechanism_words, N_MECHANISMS, s->mechanism, err);
 }
 
+static int read_times_at(struct jobj *up, const char *key, struct plan_times *t, struct err *err)
+{
+    struct jobj o;
+    return jobj_open(&o, up, key, true, err) < 0 ? -1 : read_times(&o, t, err);
+}
+
+static int read_measured(struct jobj *o, struct plan_step *s, struct err *err)
+{
+    struct jobj meas;
+    int there = jobj_open(&meas, o, "meas", false, err);
+    if (there <= 0)
+        return there;
+    s->is_measured = true;
+    if (read_times_at(&meas, "p50", &s->meas_p50, err) < 0 ||
+        read_times_at(&meas, "p95", &s->meas_p95, err) < 0 || jobj_done(&meas, err) < 0)
+        return -1;
+    return jobj_f64(o, "check", true, 0, DBL_MAX, &s->check_error, err);
+}
+
 static int read_step(struct jobj *o, const struct plan_header *h, struct plan_step *s,
                      struct err *err)
 {
-    struct jobj pred;
     if (jobj_i64(o, "step", true, 0, INT64_MAX, &s->step, err) < 0 ||
         jobj_i64(o, "at_ns", true, 0, time_ns_max, &s->at_ns, err) < 0 ||
         read_word(o, "layout", layout_words, N_LAYOUTS, s->layout, err) < 0 ||
         read_switch(o, s, err) < 0 || read_rows(o, h->ranks, s, err) < 0 ||
-        jobj_open(&pred, o, "pred", true, err) < 0 || read_times(&pred, &s->pred, err) < 0)
+        read_times_at(o, "pred", &s->pred, err) < 0 || read_measured(o, s, err) < 0)
         return -1;
     return jobj_done(o, err);
 }

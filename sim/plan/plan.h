@@ -39,6 +39,11 @@ struct plan_step {
     struct plan_row *row;
     int n_rows, cap_rows;
     struct plan_times pred; /* step_ns includes exposed switch time and what comes once a step */
+    /* By a replay: the slowest rank's times, over the repeats, and the largest error of any output
+     * against the reference, relative to the largest output. */
+    bool is_measured;
+    struct plan_times meas_p50, meas_p95;
+    double check_error;
 };
 
 struct plan {
@@ -53,7 +58,7 @@ void plan_write_step(FILE *out, const struct plan_step *s);
 
 /* Read a whole plan; strict: unknown keys, kinds, layouts and versions are errors with FILE:LINE,
  * as are rows whose owner is no rank, q > ctx, steps out of order, a switch from a layout to itself
- * and negative times. Measured lines are not accepted here yet. Layout names are checked by form (a
+ * and negative times. Lines may be measured ones. Layout names are checked by form (a
  * known layout kind), not against a model. */
 int plan_load(struct plan *p, const char *path, struct err *err);
 int plan_save(const struct plan *p, const char *path, struct err *err);
