@@ -17,6 +17,7 @@ C_FLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -I. $(WARN) -ffp-contract=off \
            $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 L_FLAGS := $(if $(SAN),-fsanitize=$(SAN))
 LIBS    := -ljansson -lz -lm
+EVENT   := -levent_core -levent_pthreads -lpthread
 
 obj      = $(patsubst %,$(B)/obj/%.o,$(1))
 # What replay may stand on, then what only the simulator uses.
@@ -24,7 +25,9 @@ base    := $(wildcard sim/base/*.c)
 layout  := $(wildcard sim/layout/*.c sim/plan/*.c hw/*.c)
 sim     := $(filter-out sim/cmd/main.c,$(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c \
            sim/study/*.c sim/report/*.c sim/cmd/*.c traces/*.c workloads/*.c))
-archives := $(B)/lib/sim.a $(B)/lib/layout.a $(B)/lib/base.a
+replay  := $(filter-out replay/main.c,$(wildcard replay/*.c))
+common   := $(B)/lib/layout.a $(B)/lib/base.a
+archives := $(B)/lib/replay.a $(B)/lib/sim.a $(common)
 tests   := $(patsubst tests/%.c,$(B)/bin/%,$(wildcard tests/test_*.c))
 fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
@@ -32,12 +35,15 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: all deps deps-test demo test test-binaries check bench fuzz golden install uninstall clean help
 .SECONDARY:
-all: $(B)/bin/wavetank
-$(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(archives)
+all: $(B)/bin/wavetank $(B)/bin/wavetank-replay
+$(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(B)/lib/sim.a $(common)
 	$(link) $(LIBS)
+$(B)/bin/wavetank-replay: $(call obj,replay/main.c) $(B)/lib/replay.a $(common)
+	$(link) $(EVENT) $(LIBS)
 $(B)/lib/base.a:   $(call obj,$(base))
 $(B)/lib/layout.a: $(call obj,$(layout))
 $(B)/lib/sim.a:    $(call obj,$(sim))
+$(B)/lib/replay.a: $(call obj,$(replay))
 
 # The two commands of the README install what they need first.
 deps:
@@ -52,7 +58,7 @@ test: deps-test
 	@tests/run.sh $(B) $(tests)
 test-binaries: $(tests)
 $(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
-	$(link) -lcriterion $(LIBS)
+	$(link) -lcriterion $(EVENT) $(LIBS)
 $(B)/obj/tests/%: C_FLAGS += -Wno-conversion # Criterion's macros trip it
 
 check:
@@ -66,7 +72,7 @@ fuzz:
 	@$(MAKE) -s CC=clang SAN=fuzzer-no-link,address,undefined B=$(B)/fuzz $(fuzzers)
 	@tests/fuzz.sh $(FUZZ_SECONDS) $(fuzzers)
 $(B)/bin/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.c.o $(archives)
-	$(link) -fsanitize=fuzzer $(LIBS)
+	$(link) -fsanitize=fuzzer $(EVENT) $(LIBS)
 golden: all
 	@tests/golden.sh $(B)/bin/wavetank update
 

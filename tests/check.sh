@@ -10,7 +10,7 @@ fail() {
 }
 find_sources() { find sim hw traces workloads replay kernels "$@" 2>/dev/null | sort; }
 mapfile -t sources < <(find_sources tests -name '*.[ch]' -o -name '*.cu')
-mapfile -t units < <(find_sources -name '*.c' -not -path 'replay/*')
+mapfile -t units < <(find_sources -name '*.c')
 mapfile -t folders < <(find_sources -name '*.[ch]' -o -name '*.cu' | xargs dirname | sort -u)
 flags=(-std=c17 -D_POSIX_C_SOURCE=200809L -I.)
 

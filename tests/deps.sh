@@ -26,7 +26,8 @@ for what in "$@"; do
     case $what in
     run)
         header jansson.h libjansson-dev
-        header zlib.h zlib1g-dev ;;
+        header zlib.h zlib1g-dev
+        header event2/event.h libevent-dev ;;
     test)
         header criterion/criterion.h libcriterion-dev ;;
     check)

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wavetank-replay PLAN: run a plan's steps for real and write what was measured.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "replay/driver.h"
+#include "replay/launch.h"
+#include "sim/base/file.h"
+#include "sim/base/mem.h"
+#include "sim/base/opt.h"
+
+enum backend { BACKEND_HOST };
+
+struct settings {
+    int backend;
+    int64_t ranks, layers, port;
+    double stall_s;
+    const char *out;
+};
+
+#define FIELD(name) offsetof(struct settings, name)
+
+static const struct opt options[] = {
+    {"backend", 0, OPT_ENUM, FIELD(backend), "NAME", "host", 0, 0, "host",
+     "host: CPU reference kernels in double, ranks as processes"},
+    {"ranks", 0, OPT_I64, FIELD(ranks), "N", "0", 0, RANKS_MAX, NULL,
+     "ranks to run, as many as the plan is for (0: those)"},
+    {"layers", 0, OPT_I64, FIELD(layers), "N", "0", 0, 1 << 16, NULL,
+     "first so many layers of the model (0: the plan's)"},
+    {"out", 'o', OPT_STR, FIELD(out), "FILE", NULL, 0, 0, NULL,
+     "write the plan's lines with what was measured (\"-\": standard output)"},
+    {"stall-s", 0, OPT_F64, FIELD(stall_s), "S", "60", 1, 86400, NULL,
+     "a rank that stays so long in one step has stalled, and the run ends"},
+    {"port", 0, OPT_I64, FIELD(port), "N", "0", 0, 65535, NULL,
+     "port of 127.0.0.1 where the ranks meet (0: any)"},
+    {0},
+};
+
+/* The parent's side: lines are written as steps come in. */
+struct session {
+    struct settings settings;
+    struct driver_job job;
+    struct outfile out;
+    double worst_error;
+    int n_done;
+};
+
+static int write_step(void *arg, int index, const struct control_result *results, struct err *err)
+{
+    struct session *s = arg;
+    int ranks = s->job.plan.header.ranks;
+    struct driver_result *r = xcalloc((size_t)ranks, sizeof *r);
+    struct plan_step *step = &s->job.plan.step[index];
+    (void)err;
+    for (int i = 0; i < ranks; i++)
+        memcpy(&r[i], results[i].data, sizeof *r);
+    driver_join(step, r, ranks);
+    free(r);
+    plan_write_step(s->out.f, step);
+    if (step->check_error > s->worst_error)
+        s->worst_error = step->check_error;
+    s->n_done++;
+    return 0;
+}
+
+static int deliver(void *context, int index, const struct driver_result *r, struct err *err)
+{
+    struct rank_context *rank = context;
+    (void)err;
+    client_send_result(rank->client, index, r, sizeof *r);
+    if (index + 1 < ((struct session *)rank->arg)->job.plan.n)
+        client_at_step(rank->client, index + 1);
+    return 0;
+}
+
+static int rank_body(struct rank_context *rank, struct err *err)
+{
+    const struct session *s = rank->arg;
+    client_at_step(rank->client, 0);
+    return driver_run_rank(&s->job, &rank->comm, deliver, rank, err);
+}
+
+static int check(const struct settings *s, const struct driver_job *job, struct err *err)
+{
+    int ranks = job->plan.header.ranks;
+    if (s->ranks != 0 && s->ranks != ranks)
+        return err_set(err, "--ranks: the plan is for %d ranks, got %lld", ranks,
+                       (long long)s->ranks);
+    return 0;
+}
+
+static void print_summary(const struct session *s)
+{
+    const struct plan *p = &s->job.plan;
+    int switches = 0;
+    int64_t step_ns = 0, switch_ns = 0;
+    for (int i = 0; i < s->n_done; i++) {
+        switches += p->step[i].from[0] != '\0';
+        step_ns += p->step[i].meas_p50.step_ns;
+        switch_ns += p->step[i].meas_p50.switch_exposed_ns;
+    }
+    fprintf(stderr,
+            "%d of %d steps with %d switches on %d ranks (host backend, %d layers of %s)\n"
+            "%.3f s in steps, %.3f s of it in switches; largest error against the reference %.3g\n",
+            s->n_done, p->n, switches, p->header.ranks, s->job.slice.layers, p->header.model,
+            (double)step_ns * 1e-9, (double)switch_ns * 1e-9, s->worst_error);
+}
+
+static int run(struct session *s, int n_args, char **args, struct err *err)
+{
+    const struct settings *set = &s->settings;
+    if (n_args != 1)
+        return err_set(err, "expected one PLAN (see --help)");
+    if (set->out == NULL)
+        return err_set(err, "-o: say where to write what is measured");
+    if (driver_load(&s->job, args[0], (int)set->layers, err) < 0 || check(set, &s->job, err) < 0 ||
+        outfile_open(&s->out, set->out, err) < 0)
+        return -1;
+    struct plan_header header = s->job.plan.header;
+    header.layers = s->job.slice.layers;
+    plan_write_header(s->out.f, &header);
+    fflush(s->out.f); /* or every rank inherits the unwritten line */
+    struct launch launch = {
+        .ranks = header.ranks,
+        .port = (int)set->port,
+        .stall_s = set->stall_s,
+        .body = rank_body,
+        .on_step = write_step,
+        .arg = s,
+    };
+    int rc = launch_run(&launch, err);
+    print_summary(s);
+    /* What was measured before a failure is kept. */
+    struct err late = ERR_NONE;
+    if (outfile_commit(&s->out, rc < 0 ? &late : err) < 0)
+        rc = -1;
+    return rc;
+}
+
+static void print_help(void)
+{
+    puts("usage: wavetank-replay PLAN -o FILE [option]...\n"
+         "\n"
+         "Runs every step of a plan (wavetank sim --plan) with real data: one process per rank,\n"
+         "each holding only what the layout gives it. Writes the plan's lines with the slowest\n"
+         "rank's times and the largest error against a plain reference.\n");
+    opt_help(options, stdout);
+}
+
+static void on_signal(int number)
+{
+    outfile_abort_all();
+    _exit(128 + number);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    struct err err = ERR_NONE;
+    struct session session = {0};
+    bool help = false;
+    int n_args = 0, rc = 0;
+    catch_signals();
+    opt_defaults(options, &session.settings);
+    if (opt_parse_argv(options, &session.settings, argc, argv, &n_args, &help, &err) < 0 ||
+        (!help && run(&session, n_args, argv + 1, &err) < 0))
+        rc = err_report(&err, "wavetank-replay");
+    else if (help)
+        print_help();
+    outfile_abort(&session.out);
+    driver_release(&session.job);
+    return rc;
+}

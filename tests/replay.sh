@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# wavetank-replay as a user runs it: a plan over every directed switch among five layouts, plans that the
+# simulator makes, and faults: each ends in one message that names the rank, and keeps what was measured.
+#
+# usage: tests/replay.sh PROGRAM (wavetank; wavetank-replay lies beside it)
+set -u
+
+program=$(realpath "$1") || exit 2
+replay=${program}-replay
+root=$(realpath "$(dirname "$0")/..")
+work=$(mktemp -d)
+trap 'pkill -9 -P $$ 2>/dev/null; rm -rf "$work"' EXIT
+cd "$work" || exit 2
+passed=0 failed=0
+
+# NAME EXPECTED ACTUAL
+expect() {
+    if [ "$2" = "$3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAIL %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
+    fi
+}
+# NAME PART TEXT
+expect_part() {
+    case $3 in
+    *"$2"*) passed=$((passed + 1)) ;;
+    *) failed=$((failed + 1)) && printf 'FAIL %s\n  expected part: %s\n  got: %s\n' "$1" "$2" "$3" ;;
+    esac
+}
+
+## every directed switch among tp, cp, dp, dop and helix
+plan=$root/tests/replay/switches.plan.jsonl
+said=$("$replay" "$plan" --ranks 2 -o switches.jsonl 2>&1)
+expect "all switches: exit" 0 $?
+expect_part "all switches: said" "21 of 21 steps with 20 switches on 2 ranks" "$said"
+expect "all switches: every step is measured" 21 "$(grep -c '"check":' switches.jsonl)"
+expect "all switches: outputs are the reference's, to rounding" 0 \
+    "$(grep -o '"check":[^}]*' switches.jsonl | awk -F: '$2 >= 1e-12' | wc -l)"
+expect "all switches: what was measured is a plan" "ok: 21 steps, 20 switches" \
+    "$("$program" plan check switches.jsonl)"
+
+## what the simulator decides, on more ranks and other models
+for case in "tiny-gqa h200x8 8" "tiny-moe h200x2 2"; do
+    read -r model cluster ranks <<<"$case"
+    "$program" sim "$root/traces/samples/vidur_splitwise_conv.csv" --model "$model" \
+        --cluster "$cluster" --policy splash:margin=0,mechanism=free --limit 4 --rate 1000 \
+        --plan sim.jsonl --plan-steps 0:12 >/dev/null
+    said=$("$replay" sim.jsonl --layers 2 -o measured.jsonl 2>&1)
+    expect "$model: exit" 0 $?
+    expect_part "$model: said" "12 of 12 steps" "$said"
+    expect_part "$model: ranks" "on $ranks ranks" "$said"
+done
+
+## bad requests: exit 2 and nothing written
+refuse() {
+    said=$("$replay" "${@:3}" 2>&1)
+    expect "$1: exit" 2 $?
+    expect_part "$1" "$2" "$said"
+}
+mkdir none && cd none || exit 2
+sed 's/"owner":0/"owner":9/' "$plan" >../corrupt.jsonl
+sed 's/tiny-mla/deepseek-v3.2/' "$plan" >../sparse.jsonl
+sed 's/tiny-mla/deepseek-r1/' "$plan" >../large.jsonl
+sed 's/kvp=2/kvp=3/' "$plan" >../layout.jsonl
+refuse "other ranks" "the plan is for 2 ranks" "$plan" --ranks 4 -o m.jsonl
+refuse "a corrupt plan" "corrupt.jsonl:2: .rows[0].owner" ../corrupt.jsonl -o m.jsonl
+refuse "a sparse model" "sparse attention, which the host backend does not run" ../sparse.jsonl -o m.jsonl
+refuse "a large model" "too large for the host backend" ../large.jsonl -o m.jsonl
+refuse "an impossible layout" "kvp" ../layout.jsonl -o m.jsonl
+refuse "no output named" "-o: say where" "$plan"
+refuse "an unknown backend" "--backend" "$plan" --backend cda -o m.jsonl
+expect "nothing is written" "" "$(ls)"
+cd ..
+
+## faults: a run long enough to be struck
+"$program" sim "$root/traces/samples/vidur_splitwise_conv.csv" --model tiny-mla --cluster h200x2 \
+    --policy dp --limit 2 --plan long.jsonl >/dev/null
+# NAME SIGNAL PART: strike one rank once three steps are measured
+strike() {
+    "$replay" long.jsonl --port 0 --stall-s 2 -o struck.jsonl 2>said &
+    local run=$! rank
+    for _ in $(seq 200); do
+        [ "$(cat struck.jsonl.tmp.* 2>/dev/null | wc -l)" -gt 3 ] && break
+        sleep 0.05
+    done
+    rank=$(pgrep -P $run | tail -1)
+    kill -s "$2" "$rank"
+    local began=$SECONDS
+    wait $run
+    expect "$1: exit" 1 $?
+    expect "$1: within 10 s" 1 $((SECONDS - began <= 10))
+    expect_part "$1: named" "$3" "$(cat said)"
+    expect "$1: no rank is left" "" "$(pgrep -P $run; kill -0 "$rank" 2>/dev/null && echo "$rank")"
+    expect_part "$1: what was measured is kept" '"check":' "$(tail -1 struck.jsonl)"
+    rm -f struck.jsonl
+}
+strike "a killed rank" KILL "rank 1 "
+strike "a stopped rank" STOP "rank 1 "
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
