@@ -9,12 +9,19 @@
 
 enum { RANKS = 4 };
 
-typedef int (*body_fn)(struct comm *c);
+typedef int (*body_fn)(struct comm *c, const struct slice *s, const struct layout *l);
 
-/* Fork the ranks; each body returns 0 when all is right. */
-static void run_ranks(body_fn body)
+/* Fork the ranks; each body returns 0 when all is right and leaves Criterion, whose channel is the
+ * parent's, alone. */
+static void run_ranks(body_fn body, const char *layout)
 {
     struct err err = ERR_NONE;
+    struct slice s = {.layers = 1};
+    struct layout l;
+    int loaded = model_load(&s.model, "tiny-gqa", &err);
+    cr_assert_eq(loaded, 0, "%s", err.text);
+    int parsed = layout_parse(&l, layout, &s.model, RANKS, &err);
+    cr_assert_eq(parsed, 0, "%s", err.text);
     int fd[RANKS * RANKS], failed = 0;
     pid_t pid[RANKS];
     int rc = comm_make_pairs(RANKS, fd, &err);
@@ -24,7 +31,7 @@ static void run_ranks(body_fn body)
         if (pid[r] == 0) {
             struct comm c;
             comm_adopt(&c, r, RANKS, fd);
-            _exit(body(&c));
+            _exit(body(&c, &s, &l) != 0);
         }
     }
     comm_close_pairs(RANKS, fd);
@@ -40,31 +47,11 @@ static void run_ranks(body_fn body)
 static struct share_row row[] = {{0, 0, 5}, {1, 2, 7}, {1, 2, 8}};
 static const struct share_rows rows = {row, 3};
 
-static struct slice load_gqa(void)
-{
-    struct err err = ERR_NONE;
-    struct slice s = {.layers = 1};
-    int rc = model_load(&s.model, "tiny-gqa", &err);
-    cr_assert_eq(rc, 0, "%s", err.text);
-    return s;
-}
-
-static struct layout parse(const char *text, const struct slice *s)
-{
-    struct err err = ERR_NONE;
-    struct layout l;
-    int rc = layout_parse(&l, text, &s->model, RANKS, &err);
-    cr_assert_eq(rc, 0, "%s", err.text);
-    return l;
-}
-
 /* Ranks 0 and 1 have KV head 0, ranks 2 and 3 head 1; one of each pair sends. */
-static int give_kv_to_owners(struct comm *c)
+static int give_kv_to_owners(struct comm *c, const struct slice *s, const struct layout *l)
 {
-    struct slice s = load_gqa();
-    struct layout l = parse("dop", &s);
     struct err err = ERR_NONE;
-    struct exchange e = {&s, &l, &rows, SHARE_KV, SHARE_STORE, 2, 1, exchange_replace};
+    struct exchange e = {s, l, &rows, SHARE_KV, SHARE_STORE, 2, 1, exchange_replace};
     double send[6], recv[6];
     for (int i = 0; i < 6; i++) {
         bool made_here = i % 2 == c->rank / 2;
@@ -84,16 +71,14 @@ static int give_kv_to_owners(struct comm *c)
 
 Test(exchange, one_of_the_ranks_that_share_a_kv_head_sends_it, .timeout = 20)
 {
-    run_ranks(give_kv_to_owners);
+    run_ranks(give_kv_to_owners, "dop");
 }
 
 /* Every rank saw as many equal positions as its number; rank 0 none. */
-static int combine_partials(struct comm *c)
+static int combine_partials(struct comm *c, const struct slice *s, const struct layout *l)
 {
-    struct slice s = load_gqa();
-    struct layout l = parse("cp", &s);
     struct err err = ERR_NONE;
-    struct exchange e = {&s, &l, &rows, SHARE_ATTEND, SHARE_OUT, 8, 2, exchange_combine};
+    struct exchange e = {s, l, &rows, SHARE_ATTEND, SHARE_OUT, 8, 2, exchange_combine};
     double send[3 * 8 * 2], recv[3 * 8 * 2];
     for (int i = 0; i < 3 * 8; i++) {
         send[2 * i] = c->rank;
@@ -116,16 +101,17 @@ static int combine_partials(struct comm *c)
 
 Test(exchange, partial_outputs_meet_where_the_row_is_combined, .timeout = 20)
 {
-    run_ranks(combine_partials);
+    run_ranks(combine_partials, "cp");
 }
 
-static int gather(struct comm *c)
+static int gather(struct comm *c, const struct slice *s, const struct layout *l)
 {
+    (void)s;
     struct err err = ERR_NONE;
     double x[6];
     for (int i = 0; i < 6; i++)
         x[i] = row[i / 2].owner == c->rank ? i : NAN;
-    int rc = exchange_gather_rows(&rows, SHARE_OWNED, x, 2, c, &err);
+    int rc = exchange_gather_rows(&rows, share_home(l), x, 2, c, &err);
     for (int i = 0; i < 6; i++)
         rc += x[i] != i;
     return rc;
@@ -133,7 +119,7 @@ static int gather(struct comm *c)
 
 Test(exchange, hidden_rows_return_in_the_order_of_the_step, .timeout = 20)
 {
-    run_ranks(gather);
+    run_ranks(gather, "dp");
 }
 
 Test(exchange, combines_by_lse)
