@@ -77,13 +77,13 @@ expect "nothing is written" "" "$(ls)"
 cd ..
 
 ## faults: a run long enough to be struck
-"$program" sim "$root/traces/samples/vidur_splitwise_conv.csv" --model tiny-mla --cluster h200x2 \
-    --policy dp --limit 2 --plan long.jsonl >/dev/null
+printf 'arrived_at_s,input_tokens,output_tokens\n0,8,900\n' >short.csv
+"$program" sim short.csv --model tiny-mla --cluster h200x2 --policy dp --plan long.jsonl >/dev/null
 # NAME SIGNAL PART: strike one rank once three steps are measured
 strike() {
-    "$replay" long.jsonl --port 0 --stall-s 2 -o struck.jsonl 2>said &
+    "$replay" long.jsonl --port 0 --stall-s 4 -o struck.jsonl 2>said &
     local run=$! rank
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         [ "$(cat struck.jsonl.tmp.* 2>/dev/null | wc -l)" -gt 3 ] && break
         sleep 0.05
     done
