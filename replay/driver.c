@@ -9,6 +9,7 @@
 #include "replay/host.h"
 #include "replay/reference.h"
 #include "replay/stopwatch.h"
+#include "sim/base/ints.h"
 #include "sim/base/mem.h"
 
 /* A rank keeps whole weight arrays and the reference generates them again and again: hours beyond.
@@ -299,23 +300,18 @@ int driver_run_rank(const struct driver_job *job, struct comm *comm, driver_deli
     return rc;
 }
 
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 void driver_join(struct plan_step *s, const struct driver_result *r, int ranks)
 {
     struct plan_times slowest = {0};
     double error = 0;
     for (int i = 0; i < ranks; i++) {
         const struct plan_times *t = &r[i].times;
-        slowest.step_ns = max64(slowest.step_ns, t->step_ns);
-        slowest.proj_ns = max64(slowest.proj_ns, t->proj_ns);
-        slowest.attn_ns = max64(slowest.attn_ns, t->attn_ns);
-        slowest.exchange_ns = max64(slowest.exchange_ns, t->exchange_ns);
-        slowest.ffn_ns = max64(slowest.ffn_ns, t->ffn_ns);
-        slowest.switch_exposed_ns = max64(slowest.switch_exposed_ns, t->switch_exposed_ns);
+        slowest.step_ns = max_i64(slowest.step_ns, t->step_ns);
+        slowest.proj_ns = max_i64(slowest.proj_ns, t->proj_ns);
+        slowest.attn_ns = max_i64(slowest.attn_ns, t->attn_ns);
+        slowest.exchange_ns = max_i64(slowest.exchange_ns, t->exchange_ns);
+        slowest.ffn_ns = max_i64(slowest.ffn_ns, t->ffn_ns);
+        slowest.switch_exposed_ns = max_i64(slowest.switch_exposed_ns, t->switch_exposed_ns);
         error = r[i].check_error > error ? r[i].check_error : error;
     }
     s->is_measured = true;

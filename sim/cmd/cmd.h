@@ -6,6 +6,16 @@
 #ifndef SIM_CMD_CMD_H
 #define SIM_CMD_CMD_H
 
+#include "sim/base/opt.h"
+
+/* What a command does with its settings and positional arguments. */
+typedef int cmd_run_fn(void *settings, int n_args, char **args, struct err *err);
+
+/* Defaults, argv, --help, run: what all commands without a config file do. `settings` is zeroed, or
+ * NULL for a table that stores nothing. Returns the exit code. */
+int cmd_main(const struct opt *options, void *settings, void (*print_help)(void), cmd_run_fn *run,
+             int argc, char **argv);
+
 int cmd_explain(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_plan(int argc, char **argv);

@@ -90,8 +90,10 @@ static int print(const struct explanation *e, const struct setup *setup, struct 
     return outfile_commit(&o, err);
 }
 
-static int run(int n_args, struct settings *s, struct err *err)
+static int run(void *settings, int n_args, char **args, struct err *err)
 {
+    struct settings *s = settings;
+    (void)args;
     struct setup setup;
     struct explanation e;
     int rc = 0;
@@ -126,16 +128,6 @@ static void print_help(void)
 
 int cmd_explain(int argc, char **argv)
 {
-    struct err err = ERR_NONE;
     struct settings settings = {0};
-    bool help = false;
-    int n_args = 0;
-    opt_defaults(options, &settings);
-    if (opt_parse_argv(options, &settings, argc, argv, &n_args, &help, &err) < 0)
-        return err_report(&err, "wavetank");
-    if (help) {
-        print_help();
-        return 0;
-    }
-    return run(n_args, &settings, &err) < 0 ? err_report(&err, "wavetank") : 0;
+    return cmd_main(options, &settings, print_help, run, argc, argv);
 }

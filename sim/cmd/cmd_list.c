@@ -152,8 +152,9 @@ static int list(const char *what, FILE *out, struct err *err)
                    what, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
-static int run(int n_args, char **args, struct err *err)
+static int run(void *settings, int n_args, char **args, struct err *err)
 {
+    (void)settings;
     struct outfile o;
     if (n_args != 1)
         return err_set(err, "list: expected models, clusters, profiles or policies");
@@ -176,14 +177,5 @@ static void print_help(void)
 
 int cmd_list(int argc, char **argv)
 {
-    struct err err = ERR_NONE;
-    bool help = false;
-    int n_args = 0;
-    if (opt_parse_argv(options, NULL, argc, argv, &n_args, &help, &err) < 0)
-        return err_report(&err, "wavetank");
-    if (help) {
-        print_help();
-        return 0;
-    }
-    return run(n_args, argv + 1, &err) < 0 ? err_report(&err, "wavetank") : 0;
+    return cmd_main(options, NULL, print_help, run, argc, argv);
 }

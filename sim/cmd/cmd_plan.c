@@ -85,8 +85,9 @@ static const struct action *find_action(const char *name, struct err *err)
     return NULL;
 }
 
-static int run(int n_args, char **args, struct err *err)
+static int run(void *settings, int n_args, char **args, struct err *err)
 {
+    (void)settings;
     struct plan p;
     struct outfile o;
     if (n_args != 2)
@@ -116,14 +117,5 @@ static void print_help(void)
 
 int cmd_plan(int argc, char **argv)
 {
-    struct err err = ERR_NONE;
-    bool help = false;
-    int n_args = 0;
-    if (opt_parse_argv(options, NULL, argc, argv, &n_args, &help, &err) < 0)
-        return err_report(&err, "wavetank");
-    if (help) {
-        print_help();
-        return 0;
-    }
-    return run(n_args, argv + 1, &err) < 0 ? err_report(&err, "wavetank") : 0;
+    return cmd_main(options, NULL, print_help, run, argc, argv);
 }

@@ -75,8 +75,9 @@ static const struct action *find_action(const char *name, struct err *err)
     return NULL;
 }
 
-static int run(int n_args, char **args, const struct settings *s, struct err *err)
+static int run(void *settings, int n_args, char **args, struct err *err)
 {
+    const struct settings *s = settings;
     struct trace t = {0};
     int rc = -1;
     if (n_args != 2)
@@ -105,18 +106,6 @@ static void print_help(void)
 
 int cmd_trace(int argc, char **argv)
 {
-    struct err err = ERR_NONE;
-    struct settings settings;
-    bool help = false;
-    int n_args = 0;
-    opt_defaults(options, &settings);
-    if (opt_parse_argv(options, &settings, argc, argv, &n_args, &help, &err) < 0)
-        return err_report(&err, "wavetank");
-    if (help) {
-        print_help();
-        return 0;
-    }
-    if (run(n_args, argv + 1, &settings, &err) < 0)
-        return err_report(&err, "wavetank");
-    return 0;
+    struct settings settings = {0};
+    return cmd_main(options, &settings, print_help, run, argc, argv);
 }

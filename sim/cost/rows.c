@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cost/cost_internal.h"
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
+#include "sim/base/ints.h"
 
 /* Matrices applied to so many rows of the busiest rank. */
 struct matrices {
@@ -31,7 +28,7 @@ static double in_rows(const struct layout *l, const struct row_counts *n)
     if (l->rows_owned || (l->kv_owned && l->in_shards == 1))
         return (double)n->owner_rows;
     if (l->in_shards == 1 && l->attn_pos_shards > 1)
-        return (double)(ceil_div(n->prefill_rows, l->ranks) + n->rows - n->prefill_rows);
+        return (double)(ceil_div_i64(n->prefill_rows, l->ranks) + n->rows - n->prefill_rows);
     return (double)n->rows;
 }
 
@@ -39,7 +36,7 @@ static double out_rows(const struct layout *l, const struct row_counts *n)
 {
     if (l->out_shards > 1)
         return (double)n->rows;
-    return l->kv_owned ? (double)n->owner_rows : (double)ceil_div(n->rows, l->ranks);
+    return l->kv_owned ? (double)n->owner_rows : (double)ceil_div_i64(n->rows, l->ranks);
 }
 
 static double layer_proj_s(const struct cost *c, const struct projection_bytes *p,

@@ -3,10 +3,7 @@
 
 #include <assert.h>
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+#include "sim/base/ints.h"
 
 struct seg seg_const(int64_t a_ps)
 {
@@ -15,12 +12,12 @@ struct seg seg_const(int64_t a_ps)
 
 struct seg seg_add(struct seg x, struct seg y)
 {
-    return (struct seg){x.a_ps + y.a_ps, x.b_ps + y.b_ps, min64(x.n, y.n)};
+    return (struct seg){x.a_ps + y.a_ps, x.b_ps + y.b_ps, min_i64(x.n, y.n)};
 }
 
 struct seg seg_max(struct seg x, struct seg y)
 {
-    int64_t n = min64(x.n, y.n);
+    int64_t n = min_i64(x.n, y.n);
     struct seg high = x, low = y;
     if (y.a_ps > x.a_ps || (y.a_ps == x.a_ps && y.b_ps > x.b_ps)) {
         high = y;
@@ -30,13 +27,13 @@ struct seg seg_max(struct seg x, struct seg y)
      */
     int64_t gap = high.a_ps - low.a_ps, closing = low.b_ps - high.b_ps;
     if (closing > 0)
-        n = min64(n, gap / closing + 1);
+        n = min_i64(n, gap / closing + 1);
     return (struct seg){high.a_ps, high.b_ps, n};
 }
 
 struct seg seg_excess(struct seg x, struct seg y)
 {
-    struct seg rest = {x.a_ps - y.a_ps, x.b_ps - y.b_ps, min64(x.n, y.n)};
+    struct seg rest = {x.a_ps - y.a_ps, x.b_ps - y.b_ps, min_i64(x.n, y.n)};
     return seg_max(rest, seg_const(0));
 }
 
@@ -96,7 +93,7 @@ int64_t seg_steps_to_reach(struct seg x, int64_t elapsed_ps)
 
 int64_t seg_same_order(struct seg x, int64_t p, struct seg y, int64_t q)
 {
-    int64_t n = min64(x.n, y.n);
+    int64_t n = min_i64(x.n, y.n);
     __int128 gap = (__int128)p * x.a_ps - (__int128)q * y.a_ps;
     __int128 growth = (__int128)p * x.b_ps - (__int128)q * y.b_ps;
     if (growth == 0 || (gap > 0) == (growth > 0))

@@ -4,10 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
+#include "sim/base/ints.h"
 
 void kv_init(struct kv *kv, const struct cost *cost, int64_t page_tokens)
 {
@@ -31,7 +28,7 @@ void kv_init(struct kv *kv, const struct cost *cost, int64_t page_tokens)
 
 int64_t kv_pages_for(const struct kv_pool *p, int64_t tokens)
 {
-    return ceil_div(ceil_div(tokens, p->pos_shards), p->page_tokens) + p->extra_pages;
+    return ceil_div_i64(ceil_div_i64(tokens, p->pos_shards), p->page_tokens) + p->extra_pages;
 }
 
 void kv_add(struct kv *kv, int owner, int64_t tokens)

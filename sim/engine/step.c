@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 
+#include "sim/base/ints.h"
 #include "sim/engine/group.h"
 
 /* What a decision looks at; lives during one boundary. */
@@ -11,11 +12,6 @@ struct choice {
     struct group *group;
     struct candidate candidate[LAYOUT_MAX];
 };
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static enum verdict verdict_of(const struct group *g, int layout)
 {
@@ -185,7 +181,7 @@ static int64_t steps_to_completion(const struct group *g)
 {
     int64_t first = SEG_FOREVER;
     for (size_t i = 0; i < g->n_decode; i++)
-        first = min64(first, g->decode_end[i]);
+        first = min_i64(first, g->decode_end[i]);
     return first == SEG_FOREVER ? first : first - g->decode_steps;
 }
 
@@ -195,9 +191,9 @@ static int64_t plan_length(const struct group *g, const struct seg *step, int64_
     const struct engine_config *config = g->engine->config;
     if (config->exact || g->n_prefill > 0)
         return 1;
-    int64_t n = min64(min64(step->n, hold), steps_to_completion(g));
+    int64_t n = min_i64(min_i64(step->n, hold), steps_to_completion(g));
     if (config->admission == ADMIT_ON_DEMAND)
-        n = min64(n, kv_safe_steps(&g->kv, g->n_of_owner, (int)group_running(g)));
+        n = min_i64(n, kv_safe_steps(&g->kv, g->n_of_owner, (int)group_running(g)));
     return n > 1 ? n : 1;
 }
 

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "sim/base/ints.h"
+
 static double bf16_bytes(double params)
 {
     return params * number_format_bytes(FMT_BF16);
@@ -118,15 +120,10 @@ double footprint_state_bytes(const struct model *m, const struct layout *l)
     return l->kv_owned ? whole : whole / l->ranks;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 struct capacity capacity_of(const struct model *m, const struct cluster *c, const struct layout *l,
                             int page_tokens, double transit_bytes)
 {
-    int64_t layers_held = ceil_div(model_kv_layers(m), l->kv_layer_shards);
+    int64_t layers_held = ceil_div_i64(model_kv_layers(m), l->kv_layer_shards);
     double layer_bytes = model_kv_bytes_per_token_layer(m) / l->kv_head_shards;
     struct capacity cap = {
         .budget_bytes = c->memory_frac * c->device.memory_bytes,
@@ -143,18 +140,18 @@ struct capacity capacity_of(const struct model *m, const struct cluster *c, cons
 
 int64_t capacity_rank_tokens(const struct layout *l, int64_t tokens)
 {
-    return ceil_div(tokens, l->kv_pos_shards);
+    return ceil_div_i64(tokens, l->kv_pos_shards);
 }
 
 int64_t capacity_pages_for(const struct layout *l, int64_t tokens, int page_tokens)
 {
-    return ceil_div(capacity_rank_tokens(l, tokens), page_tokens);
+    return ceil_div_i64(capacity_rank_tokens(l, tokens), page_tokens);
 }
 
 /* Requests on the busiest holder. */
 static int64_t held_requests(const struct layout *l, int batch)
 {
-    return l->kv_owned ? ceil_div(batch, l->ranks) : batch;
+    return l->kv_owned ? ceil_div_i64(batch, l->ranks) : batch;
 }
 
 int64_t capacity_max_context(const struct capacity *cap, const struct layout *l, int batch,

@@ -3,16 +3,13 @@
 
 #include <assert.h>
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+#include "sim/base/ints.h"
 
 /* Steps for which the order of two candidates, ties included, cannot change. */
 static int64_t order_span(const struct policy_view *v, int a, int b)
 {
     struct seg x = v->candidate[a].score, y = v->candidate[b].score;
-    return min64(seg_same_order(x, 1, y, 1), seg_same_order(y, 1, x, 1));
+    return min_i64(seg_same_order(x, 1, y, 1), seg_same_order(y, 1, x, 1));
 }
 
 static int fastest_that_fits(const struct policy_view *v)
@@ -48,7 +45,7 @@ struct lead lead_find(const struct policy_view *v, const int64_t *margin_ppm)
             continue;
         if (leads(v, l, margin_ppm[l], &span))
             leader[n++] = l;
-        found.hold = min64(found.hold, span);
+        found.hold = min_i64(found.hold, span);
     }
     int64_t pick_ps = INT64_MAX, wanted_ps = INT64_MAX;
     for (int i = 0; i < n; i++) {
@@ -62,7 +59,7 @@ struct lead lead_find(const struct policy_view *v, const int64_t *margin_ppm)
             found.pick = leader[i];
         }
         for (int k = 0; k < i; k++)
-            found.hold = min64(found.hold, order_span(v, leader[i], leader[k]));
+            found.hold = min_i64(found.hold, order_span(v, leader[i], leader[k]));
     }
     return found;
 }
