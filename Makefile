@@ -105,3 +105,24 @@ $(B)/obj/%.c.o: %.c
 	@mkdir -p $(@D)
 	$(CC) -MMD -MP $(C_FLAGS) $(CFLAGS) -c -o $@ $<
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+
+# The CUDA kernels, where there is a GPU: against the CPU, and their speed.
+CUDA_HOME ?= /usr/local/cuda
+NVCC      ?= $(CUDA_HOME)/bin/nvcc
+GPU_ARCH  ?= sm_90
+kernels   := $(call obj,$(wildcard kernels/*.cu))
+
+.PHONY: gputest gpubench nvcc-present
+gputest: $(B)/gpu/test_kernels
+	$<
+gpubench: $(B)/gpu/bench_kernels
+	$< "$$(date +%F)"
+$(B)/gpu/%: $(B)/obj/tests/gpu/%.cu.o $(kernels)
+	@mkdir -p $(@D)
+	$(NVCC) -arch=$(GPU_ARCH) -cudart static -o $@ $^
+$(B)/obj/%.cu.o: %.cu | nvcc-present
+	@mkdir -p $(@D)
+	$(NVCC) -MMD -MP -std=c++17 -O3 -arch=$(GPU_ARCH) -I. -Xcompiler -Wall,-Wextra -c -o $@ $<
+nvcc-present:
+	@command -v $(NVCC) >/dev/null || { echo "the kernels need nvcc of CUDA 12 or later:" \
+	    "install the CUDA toolkit, or set CUDA_HOME or NVCC" >&2; exit 2; }
