@@ -150,6 +150,14 @@ expect "explain --phase prefill: one chunk by default" \
     "batch    prefill: 2 requests of 65,536 tokens, 8,192 query rows each" \
     "$(run explain $machine --context 64K --batch 2 --phase prefill | grep '^batch')"
 
+## the README shows what the demo prints
+readme=$(sed -n '/^\$ build\/bin\/wavetank sim/,/^```$/p' "$samples/../../README.md" |
+    sed '1d;$d')
+demo=$(cd "$samples/../.." && "$program" sim traces/samples/mooncake_conversation.jsonl.gz \
+    --model deepseek-v3.2 --cluster b200x8)
+expect "the README's output is today's" "$demo" "$readme"
+expect_part "the README's output ends in a verdict" "by mean E2E latency." "$readme"
+
 ## files: all or nothing
 mkdir empty && cd empty || exit 2
 expect "a full disk is named" \
