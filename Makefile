@@ -79,16 +79,18 @@ golden: all
 data := $(wildcard hw/*/*.json hw/*/*.csv)
 docs := $(wildcard docs/*.md README.md CHANGES.md LICENSE)
 install: all
-	install -D -m 755 $(B)/bin/wavetank $(DESTDIR)$(PREFIX)/bin/wavetank
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(B)/bin/wavetank $(B)/bin/wavetank-replay $(DESTDIR)$(PREFIX)/bin
 	for f in $(data); do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/wavetank/$$f || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/share/doc/wavetank
 	install -m 644 $(docs) $(DESTDIR)$(PREFIX)/share/doc/wavetank
 uninstall:
-	rm -rf $(DESTDIR)$(PREFIX)/bin/wavetank $(DESTDIR)$(PREFIX)/share/wavetank $(DESTDIR)$(PREFIX)/share/doc/wavetank
+	rm -f $(DESTDIR)$(PREFIX)/bin/wavetank $(DESTDIR)$(PREFIX)/bin/wavetank-replay
+	rm -rf $(DESTDIR)$(PREFIX)/share/wavetank $(DESTDIR)$(PREFIX)/share/doc/wavetank
 clean:
 	rm -rf $(B)
 help:
-	@echo "make            build/bin/wavetank"
+	@echo "make            build/bin/wavetank and wavetank-replay"
 	@echo "make demo       install what is missing, build, replay a recorded hour of traffic"
 	@echo "make test       all tests (SAN=address,undefined for the sanitizers)"
 	@echo "make check      format, include directions, sizes, clang-tidy, cppcheck"
@@ -96,6 +98,7 @@ help:
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make golden     write the expected outputs of tests/golden anew: say why in the commit"
 	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR (make uninstall takes it back)"
+	@echo "make gputest    CUDA kernels against the CPU (make gpubench: their speed); needs nvcc"
 	@echo "make clean      remove $(B)"
 
 link = @mkdir -p $(@D); $(CC) $(L_FLAGS) $(LDFLAGS) -o $@ $^
