@@ -11,8 +11,13 @@ program=$(realpath "$1") || exit 2
 replay=${program}-replay
 root=$(realpath "$(dirname "$0")/..")
 work=$(mktemp -d)
-trap 'pkill -9 -P $$ 2>/dev/null; rm -rf "$work"' EXIT
+trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
+
+# Processes with this parent, oldest first; a bare machine has no pgrep.
+children_of() {
+    awk -v parent="$1" '$4 == parent {print $1}' /proc/[0-9]*/stat 2>/dev/null | sort -n
+}
 passed=0 failed=0
 
 # NAME EXPECTED ACTUAL
@@ -87,14 +92,14 @@ strike() {
         [ "$(cat struck.jsonl.tmp.* 2>/dev/null | wc -l)" -gt 3 ] && break
         sleep 0.05
     done
-    rank=$(pgrep -P $run | tail -1)
+    rank=$(children_of $run | tail -1)
     kill -s "$2" "$rank"
     local began=$SECONDS
     wait $run
     expect "$1: exit" 1 $?
     expect "$1: within 10 s" 1 $((SECONDS - began <= 10))
     expect_part "$1: named" "$3" "$(cat said)"
-    expect "$1: no rank is left" "" "$(pgrep -P $run; kill -0 "$rank" 2>/dev/null && echo "$rank")"
+    expect "$1: no rank is left" "" "$(children_of $run; kill -0 "$rank" 2>/dev/null && echo "$rank")"
     expect_part "$1: what was measured is kept" '"check":' "$(tail -1 struck.jsonl)"
     rm -f struck.jsonl
 }
