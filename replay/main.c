@@ -13,26 +13,39 @@
 #include "sim/base/mem.h"
 #include "sim/base/opt.h"
 
-enum backend { BACKEND_HOST };
+static const struct backend *const backends[] = {&backend_host, &backend_cuda}; /* as named below */
 
 struct settings {
     int backend;
+    struct backend_options backend_options;
     int64_t ranks, layers, port;
     double stall_s;
     const char *out;
 };
 
-#define FIELD(name) offsetof(struct settings, name)
+#define FIELD(name)  offsetof(struct settings, name)
+#define OPTION(name) FIELD(backend_options.name)
 
 static const struct opt options[] = {
-    {"backend", 0, OPT_ENUM, FIELD(backend), "NAME", "host", 0, 0, "host",
-     "host: CPU reference kernels in double, ranks as processes"},
+    {"backend", 0, OPT_ENUM, FIELD(backend), "NAME", "host", 0, 0, "host|cuda",
+     "host: CPU reference kernels in double; cuda: one GPU a rank (make replay)"},
     {"ranks", 0, OPT_I64, FIELD(ranks), "N", "0", 0, RANKS_MAX, NULL,
      "ranks to run, as many as the plan is for (0: those)"},
     {"layers", 0, OPT_I64, FIELD(layers), "N", "0", 0, 1 << 16, NULL,
      "first so many layers of the model (0: the plan's)"},
     {"out", 'o', OPT_STR, FIELD(out), "FILE", NULL, 0, 0, NULL,
      "write the plan's lines with what was measured (\"-\": standard output)"},
+    {"transport", 0, OPT_ENUM, OPTION(transport), "NAME", "nccl", 0, 0, "nccl|direct",
+     "cuda: how GPUs exchange: nccl, or direct stores into each other's memory"},
+    {"sub-batches", 0, OPT_I64, OPTION(sub_batches), "N", "1", 1, 16, NULL,
+     "cuda: parts of Helix's HOP-B, exchanged while the next one attends (1: no overlap)"},
+    {"transfer-sms", 0, OPT_I64, OPTION(transfer_sms), "N", "8", 1, 64, NULL,
+     "cuda: SMs that a switch under way may take from computation"},
+    {"eager", 0, OPT_FLAG, OPTION(eager), NULL, NULL, 0, 0, NULL, "cuda: no CUDA graphs"},
+    {"unchecked", 0, OPT_FLAG, OPTION(unchecked), NULL, NULL, 0, 0, NULL,
+     "compare nothing with the reference, for timing alone"},
+    {"delay-us", 0, OPT_I64, OPTION(delay_us), "N", "0", 0, 1000000, NULL,
+     "cuda: random waits up to this before exchanges, to shake out races"},
     {"stall-s", 0, OPT_F64, FIELD(stall_s), "S", "60", 1, 86400, NULL,
      "a rank that stays so long in one step has stalled, and the run ends"},
     {"port", 0, OPT_I64, FIELD(port), "N", "0", 0, 65535, NULL,
@@ -81,7 +94,7 @@ static int rank_body(struct rank_context *rank, struct err *err)
 {
     const struct session *s = rank->arg;
     client_at_step(rank->client, 0);
-    return driver_run_rank(&s->job, &rank->comm, deliver, rank, err);
+    return driver_run_rank(&s->job, &rank->comm, rank->rank, deliver, rank, err);
 }
 
 static int check(const struct settings *s, const struct driver_job *job, struct err *err)
@@ -104,10 +117,10 @@ static void print_summary(const struct session *s)
         switch_ns += p->step[i].meas_p50.switch_exposed_ns;
     }
     fprintf(stderr,
-            "%d of %d steps with %d switches on %d ranks (host backend, %d layers of %s)\n"
+            "%d of %d steps with %d switches on %d ranks (%s backend, %d layers of %s)\n"
             "%.3f s in steps, %.3f s of it in switches; largest error against the reference %.3g\n",
-            s->n_done, p->n, switches, p->header.ranks, s->job.slice.layers, p->header.model,
-            (double)step_ns * 1e-9, (double)switch_ns * 1e-9, s->worst_error);
+            s->n_done, p->n, switches, p->header.ranks, s->job.backend->name, s->job.slice.layers,
+            p->header.model, (double)step_ns * 1e-9, (double)switch_ns * 1e-9, s->worst_error);
 }
 
 static int run(struct session *s, int n_args, char **args, struct err *err)
@@ -117,6 +130,8 @@ static int run(struct session *s, int n_args, char **args, struct err *err)
         return err_set(err, "expected one PLAN (see --help)");
     if (set->out == NULL)
         return err_set(err, "-o: say where to write what is measured");
+    s->job.backend = backends[set->backend];
+    s->job.options = set->backend_options;
     if (driver_load(&s->job, args[0], (int)set->layers, err) < 0 || check(set, &s->job, err) < 0 ||
         outfile_open(&s->out, set->out, err) < 0)
         return -1;

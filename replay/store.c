@@ -10,27 +10,21 @@
 #include "sim/base/mem.h"
 #include "sim/layout/blocks.h"
 
-/* A matrix that is cut by head: where its heads lie. */
-struct heads {
-    enum store_part part;
-    int n, width; /* rows of one head; of O: columns */
-};
-
-static bool is_by_head(enum matrix m)
+bool store_is_by_head(enum matrix m)
 {
     return m == MAT_Q_B || m == MAT_K_B || m == MAT_V_B || m == MAT_O;
 }
 
-static struct heads heads_of(const struct model *m, enum matrix which)
+struct store_heads store_heads_of(const struct model *m, enum matrix which)
 {
     bool mla = m->attention == ATTN_MLA;
     enum store_part kv_part = mla ? STORE_IN : STORE_KV_IN;
     int kv_heads = mla ? m->heads : m->kv_heads;
     switch (which) {
-    case MAT_Q_B: return (struct heads){STORE_IN, m->heads, m->nope_dim + m->rope_dim};
-    case MAT_K_B: return (struct heads){kv_part, kv_heads, m->nope_dim};
-    case MAT_V_B: return (struct heads){kv_part, kv_heads, m->v_dim};
-    default: return (struct heads){STORE_OUT, m->heads, m->v_dim};
+    case MAT_Q_B: return (struct store_heads){STORE_IN, m->heads, m->nope_dim + m->rope_dim};
+    case MAT_K_B: return (struct store_heads){kv_part, kv_heads, m->nope_dim};
+    case MAT_V_B: return (struct store_heads){kv_part, kv_heads, m->v_dim};
+    default: return (struct store_heads){STORE_OUT, m->heads, m->v_dim};
     }
 }
 
@@ -60,7 +54,7 @@ struct store_span store_span_of(int n, int rank, int ranks)
 
 static struct store_cell cell_of_head(const struct store *s, int layer, enum matrix m, int head)
 {
-    struct heads h = heads_of(&s->slice->model, m);
+    struct store_heads h = store_heads_of(&s->slice->model, m);
     int rows = slice_rows(s->slice, layer, m), columns = slice_columns(s->slice, layer, m);
     bool by_column = h.part == STORE_OUT;
     return (struct store_cell){
@@ -91,7 +85,7 @@ static double *load_by_head(struct store *s, const struct layout *l, int layer, 
     int columns = slice_columns(s->slice, layer, m);
     double *w = new_poison((size_t)slice_rows(s->slice, layer, m) * (size_t)columns);
     s->weight[layer * MAT_COUNT + (int)m] = w;
-    for (int head = 0; head < heads_of(&s->slice->model, m).n; head++) {
+    for (int head = 0; head < store_heads_of(&s->slice->model, m).n; head++) {
         struct store_cell c = cell_of_head(s, layer, m, head);
         if (store_holds(s->slice, &c, l, s->rank))
             fill_cell(s, &c, m);
@@ -135,7 +129,7 @@ static double *load(struct store *s, const struct layout *l, int layer, enum mat
     int rows = slice_rows(s->slice, layer, m), columns = slice_columns(s->slice, layer, m);
     if (rows == 0)
         return NULL;
-    if (is_by_head(m))
+    if (store_is_by_head(m))
         return load_by_head(s, l, layer, m);
     if (m == MAT_Q_A || m == MAT_KV_A || m == MAT_ROUTER)
         return load_packed(s->slice, layer, m, (struct store_span){0, rows},
@@ -315,9 +309,9 @@ void store_put(struct store *s, const struct layout *l, int index, int layer, in
 void store_list_weights(const struct store *s, int layer, struct store_cells *cells)
 {
     for (int m = 0; m < MAT_COUNT; m++) {
-        if (!is_by_head((enum matrix)m))
+        if (!store_is_by_head((enum matrix)m))
             continue;
-        for (int head = 0; head < heads_of(&s->slice->model, (enum matrix)m).n; head++)
+        for (int head = 0; head < store_heads_of(&s->slice->model, (enum matrix)m).n; head++)
             add_cell(cells, cell_of_head(s, layer, (enum matrix)m, head));
     }
 }

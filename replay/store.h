@@ -40,6 +40,14 @@ enum store_part {
     STORE_KV,    /* KV, by KV head and block of positions; a latent counts as one head */
 };
 
+/* A matrix that is cut by head: how many there are, and the rows of one; of O: columns. */
+struct store_heads {
+    enum store_part part;
+    int n, width;
+};
+bool store_is_by_head(enum matrix m);
+struct store_heads store_heads_of(const struct model *m, enum matrix which);
+
 /* The smallest piece that has one place: a rectangle of a stored array. */
 struct store_cell {
     enum store_part part;

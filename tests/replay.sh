@@ -73,7 +73,7 @@ sed 's/tiny-mla/deepseek-r1/' "$plan" >../large.jsonl
 sed 's/kvp=2/kvp=3/' "$plan" >../layout.jsonl
 refuse "other ranks" "the plan is for 2 ranks" "$plan" --ranks 4 -o m.jsonl
 refuse "a corrupt plan" "corrupt.jsonl:2: .rows[0].owner" ../corrupt.jsonl -o m.jsonl
-refuse "a sparse model" "sparse attention, which the host backend does not run" ../sparse.jsonl -o m.jsonl
+refuse "a sparse model" "sparse attention, which replay does not run" ../sparse.jsonl -o m.jsonl
 refuse "a large model" "too large for the host backend" ../large.jsonl -o m.jsonl
 refuse "an impossible layout" "kvp" ../layout.jsonl -o m.jsonl
 refuse "no output named" "-o: say where" "$plan"

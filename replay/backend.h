@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What executes a plan's steps on one rank: the seam between the driver and the host or the GPUs.
+ * Calls are collective over the ranks of the run unless they say otherwise.
+ */
+#ifndef REPLAY_BACKEND_H
+#define REPLAY_BACKEND_H
+
+#include "replay/comm.h"
+#include "replay/slice.h"
+#include "sim/layout/layout.h"
+#include "sim/plan/plan.h"
+
+struct driver_job;
+
+/* Options that only some backends know. */
+struct backend_options {
+    int transport;        /* enum link_transport */
+    int64_t sub_batches;  /* of Helix's HOP-B; 1: no overlap */
+    int64_t transfer_sms; /* for a switch under way beside computation */
+    int64_t delay_us;     /* random waits up to this before exchanges, to shake out races */
+    bool eager;           /* no CUDA graphs */
+    bool unchecked;       /* no comparison with the reference, no poison */
+};
+
+struct backend {
+    const char *name;
+
+    /* Refuse, saying why, a slice that it cannot run; before the ranks start. Not collective. */
+    int (*check)(const struct driver_job *job, const char *path, struct err *err);
+
+    /* A rank under the first layout, with no requests. `local_rank` picks its device. */
+    int (*open)(void **self, const struct driver_job *job, const struct layout *l,
+                struct comm *comm, int local_rank, struct err *err);
+    void (*close)(void *self);
+
+    /* Whether the request stands at so many tokens with this owner, or is not there at all. Not
+     * collective. */
+    bool (*continues)(void *self, const struct plan_row *row);
+    /* Drop a request, on every rank alike; nothing when there is none. Sends nothing. */
+    void (*forget)(void *self, int64_t req);
+
+    /* Change the layout before the clock starts. */
+    int (*enter)(void *self, const struct layout *to, struct err *err);
+    /* Run a step under `to`: when that is not the layout in force, the switch is part of it. */
+    int (*step)(void *self, const struct plan_step *s, const struct layout *to,
+                struct plan_times *times, struct err *err);
+    /* The last step's outputs against the reference: *error on rank 0 the largest, relative (what
+     * to, the backend says), else 0. Fails when it is too large to be rounding. */
+    int (*compare)(void *self, double *error, struct err *err);
+};
+
+extern const struct backend backend_host;
+/* Where it is not built in, its check() says how to get it. */
+extern const struct backend backend_cuda;
+
+#endif
