@@ -5,17 +5,13 @@
 #include "replay/roster.h"
 #include "sim/base/mem.h"
 
-#include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -23,8 +19,10 @@
 #include <event2/event.h>
 #include <event2/thread.h>
 
+static const double PATIENCE_S = 10;
+
 struct client {
-    int rank;
+    int rank, ranks;
     atomic_int step;
     atomic_bool waits;
     struct event_base *base; /* runs in the thread */
@@ -34,6 +32,7 @@ struct client {
     pthread_mutex_t mutex; /* guards what the thread hands to the main thread: */
     pthread_cond_t news;
     bool started;
+    struct tcp_address *at; /* the caller's, filled by the start */
     struct evbuffer *broadcast;
 };
 
@@ -49,14 +48,38 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
     say(c, atomic_load(&c->waits) ? FRAME_WAITING : FRAME_BUSY, atomic_load(&c->step), NULL, 0);
 }
 
+/* `why` is NULL when the coordinator says it for all. */
+static _Noreturn void end(const struct client *c, const char *why)
+{
+    struct err err = ERR_NONE;
+    if (why != NULL) {
+        err_run(&err, "rank %d: %s", c->rank, why);
+        err_report(&err, "wavetank-replay");
+    }
+    _exit(1);
+}
+
+/* Ranks that reached the coordinator by its loopback interface are where it is. */
+static void start(struct client *c, const struct frame *f)
+{
+    struct tcp_address coordinator = tcp_peer(bufferevent_getfd(c->link));
+    if (f->bytes != (size_t)c->ranks * sizeof *c->at)
+        end(c, "the coordinator has another number of ranks");
+    memcpy(c->at, f->data, f->bytes);
+    for (int r = 0; r < c->ranks; r++)
+        if (tcp_is_loopback(c->at[r].host))
+            memcpy(c->at[r].host, coordinator.host, sizeof coordinator.host);
+    c->started = true;
+}
+
 static void hear(struct client *c, const struct frame *f)
 {
     pthread_mutex_lock(&c->mutex);
     switch (f->kind) {
-    case FRAME_START: c->started = true; break;
+    case FRAME_START: start(c, f); break;
     case FRAME_BROADCAST: evbuffer_add(c->broadcast, f->data, f->bytes); break;
     case FRAME_BYE: event_base_loopbreak(c->base); break;
-    default: _exit(1);
+    default: end(c, frame_text(f));
     }
     pthread_cond_signal(&c->news);
     pthread_mutex_unlock(&c->mutex);
@@ -72,13 +95,13 @@ static void on_read(struct bufferevent *link, void *arg)
         evbuffer_drain(input, frame_size(&f));
     }
     if (found < 0)
-        _exit(1);
+        end(arg, "what answered is not the coordinator");
 }
 
 static void on_lost(struct bufferevent *link, short what, void *arg)
 {
-    (void)link, (void)what, (void)arg;
-    _exit(1);
+    (void)link, (void)what;
+    end(arg, "the coordinator is gone");
 }
 
 static void *run_loop(void *arg)
@@ -88,17 +111,15 @@ static void *run_loop(void *arg)
     return NULL;
 }
 
-static int connect_to(int port, struct err *err)
+static int connect_to(const struct world *w, struct err *err)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) < 0) {
-        err_run(err, "joining the coordinator on port %d: %s", port, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
+    struct err why = ERR_NONE;
+    int fd = tcp_connect(w->host, w->port, PATIENCE_S, &why);
+    if (fd < 0)
+        return err_run(err, "rank %d finds no coordinator: %s: is rank 0 up, and is that its host?",
+                       w->rank, why.text);
+    tcp_set_prompt(fd);
+    tcp_set_watched(fd);
     evutil_make_socket_nonblocking(fd);
     return fd;
 }
@@ -134,15 +155,18 @@ static void client_free(struct client *c)
     free(c);
 }
 
-struct client *client_new(int port, int rank, struct err *err)
+struct client *client_new(const struct world *w, int listen_port, struct tcp_address *at,
+                          struct err *err)
 {
     static const struct timeval beat_period = {.tv_usec = 200000};
-    int fd = connect_to(port, err);
+    int fd = connect_to(w, err);
     if (fd < 0)
         return NULL;
     evthread_use_pthreads();
     struct client *c = xcalloc(1, sizeof *c);
-    c->rank = rank;
+    c->rank = w->rank;
+    c->ranks = w->ranks;
+    c->at = at;
     atomic_init(&c->step, ROSTER_START_UP);
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->news, NULL);
@@ -156,10 +180,11 @@ struct client *client_new(int port, int rank, struct err *err)
     bufferevent_setcb(c->link, on_read, NULL, on_lost, c);
     bufferevent_enable(c->link, EV_READ | EV_WRITE);
     event_add(c->beat, &beat_period);
-    say(c, FRAME_HELLO, rank, NULL, 0);
+    const struct tcp_address own = {.port = listen_port};
+    say(c, FRAME_HELLO, w->rank, &own, sizeof own);
     int error = start_thread(c);
     if (error != 0) {
-        err_run(err, "rank %d: starting the control thread: %s", rank, strerror(error));
+        err_run(err, "rank %d: starting the control thread: %s", w->rank, strerror(error));
         client_free(c);
         return NULL;
     }

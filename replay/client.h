@@ -10,12 +10,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "replay/tcp.h"
+#include "replay/world.h"
 #include "sim/base/err.h"
 
 struct client;
 
-/* Join the coordinator on this port of 127.0.0.1 as `rank`; returns once all ranks have joined. */
-struct client *client_new(int port, int rank, struct err *err);
+/* Join the coordinator as w->rank, which has 10 s to show up; returns once all ranks have joined.
+ * `listen_port` is where this rank awaits others, 0 for nowhere; at[rank] becomes where each rank
+ * does, seen from here. */
+struct client *client_new(const struct world *w, int listen_port, struct tcp_address *at,
+                          struct err *err);
 
 /* What the heartbeats say from now on: the step this rank works in, and whether it waits in it for
  * other ranks (then it is not the first to be blamed for a stall). A new step does not wait. */

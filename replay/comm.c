@@ -5,13 +5,16 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <arpa/inet.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
+
+enum { MARK = 0x57544b32 }; /* "WTK2": what a rank says first, then its number */
 
 /* What is still to be moved between this rank and one other. */
 struct lane {
@@ -33,7 +36,7 @@ static bool would_block(int error)
 
 static int lane_send(struct lane *l, int fd, int peer, struct err *err)
 {
-    ssize_t n = send(fd, l->out, l->out_bytes, MSG_NOSIGNAL);
+    ssize_t n = send(fd, l->out, l->out_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0)
         return would_block(errno) ? 0 : lost(peer, errno, err);
     l->out += n;
@@ -43,7 +46,7 @@ static int lane_send(struct lane *l, int fd, int peer, struct err *err)
 
 static int lane_receive(struct lane *l, int fd, int peer, struct err *err)
 {
-    ssize_t n = recv(fd, l->in, l->in_bytes, 0);
+    ssize_t n = recv(fd, l->in, l->in_bytes, MSG_DONTWAIT);
     if (n < 0)
         return would_block(errno) ? 0 : lost(peer, errno, err);
     if (n == 0)
@@ -228,19 +231,76 @@ void comm_adopt(struct comm *c, int rank, int ranks, int *fd)
         int *mine = &fd[rank * ranks + r];
         c->peer_fd[r] = *mine;
         *mine = -1;
-        if (r != rank) {
-            int flags = fcntl(c->peer_fd[r], F_GETFL);
-            int set = fcntl(c->peer_fd[r], F_SETFL, flags | O_NONBLOCK);
-            assert(flags >= 0 && set == 0);
-        }
     }
     comm_close_pairs(ranks, fd);
+}
+
+static int dial(struct comm *c, int rank, const struct tcp_address *at, struct err *err)
+{
+    const uint32_t hello[] = {htonl(MARK), htonl((uint32_t)c->rank)};
+    struct err why = ERR_NONE;
+    int fd = tcp_connect(at->host, at->port, 0, &why);
+    if (fd < 0)
+        return err_run(err, "no way to rank %d: %s", rank, why.text);
+    c->peer_fd[rank] = fd;
+    tcp_set_prompt(fd);
+    if (send(fd, hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
+        return lost(rank, errno, err);
+    return 0;
+}
+
+/* Which rank is this? Returns -1 when it is none that is awaited, or says nothing for a while. */
+static int identify(const struct comm *c, int fd)
+{
+    const struct timeval patience = {.tv_sec = 2};
+    uint32_t hello[2];
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (recv(fd, hello, sizeof hello, MSG_WAITALL) != sizeof hello || ntohl(hello[0]) != MARK)
+        return -1;
+    uint32_t rank = ntohl(hello[1]);
+    bool awaited = rank > (uint32_t)c->rank && rank < (uint32_t)c->ranks && c->peer_fd[rank] < 0;
+    return awaited ? (int)rank : -1;
+}
+
+static int await_one(struct comm *c, int listen_fd, struct err *err)
+{
+    for (;;) {
+        int fd = accept(listen_fd, NULL, NULL);
+        if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
+            return err_run(err, "awaiting other ranks: %s", strerror(errno));
+        int rank = fd < 0 ? -1 : identify(c, fd);
+        if (rank >= 0) {
+            tcp_set_prompt(fd);
+            c->peer_fd[rank] = fd;
+            return 0;
+        }
+        if (fd >= 0)
+            close(fd);
+    }
+}
+
+int comm_meet(struct comm *c, int listen_fd, const struct tcp_address *at, struct err *err)
+{
+    int result = 0;
+    c->peer_fd = xcalloc((size_t)c->ranks, sizeof *c->peer_fd);
+    for (int r = 0; r < c->ranks; r++)
+        c->peer_fd[r] = -1;
+    for (int r = 0; result == 0 && r < c->rank; r++)
+        result = dial(c, r, &at[r], err);
+    if (c->on_wait != NULL)
+        c->on_wait(c->wait_arg, true);
+    for (int r = c->rank + 1; result == 0 && r < c->ranks; r++)
+        result = await_one(c, listen_fd, err);
+    if (c->on_wait != NULL)
+        c->on_wait(c->wait_arg, false);
+    close(listen_fd);
+    return result;
 }
 
 void comm_release(struct comm *c)
 {
     for (int r = 0; c->peer_fd != NULL && r < c->ranks; r++)
-        if (r != c->rank)
+        if (c->peer_fd[r] >= 0)
             close(c->peer_fd[r]);
     free(c->peer_fd);
     *c = (struct comm){0};

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "replay/stopwatch.h"
+#include "replay/tcp.h"
 #include "sim/base/err.h"
 
 struct comm {
@@ -47,6 +48,11 @@ void comm_reset_counts(struct comm *c);
 int comm_make_pairs(int ranks, int *fd, struct err *err);
 void comm_close_pairs(int ranks, int *fd);
 void comm_adopt(struct comm *c, int rank, int ranks, int *fd);
+
+/* Ranks that something else started connect to each other: each dials those before it, which listen
+ * at at[rank], and awaits those after it at its own socket, which is closed. Strangers are turned
+ * away. The caller has set rank and ranks, and on_wait when it is to be told. */
+int comm_meet(struct comm *c, int listen_fd, const struct tcp_address *at, struct err *err);
 void comm_release(struct comm *c);
 
 #endif

@@ -3,16 +3,14 @@
 
 #include "replay/frame.h"
 #include "replay/roster.h"
+#include "replay/tcp.h"
 #include "sim/base/mem.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -21,7 +19,7 @@
 #include <event2/event.h>
 
 /* Why a run ends early; the first of these that holds is the one to report. */
-enum cause { CAUSE_DIED, CAUSE_LOST, CAUSE_FAILED, CAUSE_STALLED, CAUSE_COUNT };
+enum cause { CAUSE_DIED, CAUSE_LOST, CAUSE_FAILED, CAUSE_STALLED, CAUSE_TOLD, CAUSE_COUNT };
 
 static const struct timeval CHECK_PERIOD = {.tv_usec = 200000};
 static const struct timeval VERDICT_DELAY = {.tv_usec = 200000}; /* for a death to show */
@@ -36,7 +34,7 @@ struct control {
     const struct control_config *config;
     struct roster roster;
     struct event_base *base;
-    struct event *accept, *child, *check, *verdict, *kill;
+    struct event *accept, *child, *interrupt, *terminate, *check, *verdict, *kill;
     struct peer *peers; /* all connections ever made */
     struct seat *seats; /* one per rank */
     struct err cause[CAUSE_COUNT];
@@ -48,6 +46,7 @@ struct peer {
     struct control *control;
     struct bufferevent *link; /* NULL once closed */
     int rank;                 /* -1 before its hello */
+    struct tcp_address at;    /* where other ranks find it */
     struct peer *next;
 };
 
@@ -64,10 +63,10 @@ static void tell(struct peer *p, enum frame_kind kind, const void *data, size_t 
         frame_add(bufferevent_get_output(p->link), (struct frame){kind, 0, data, bytes});
 }
 
-static void tell_all(struct control *c, enum frame_kind kind)
+static void tell_all(struct control *c, enum frame_kind kind, const void *data, size_t bytes)
 {
     for (int r = 0; r < c->config->ranks; r++)
-        tell(c->seats[r].peer, kind, NULL, 0);
+        tell(c->seats[r].peer, kind, data, bytes);
 }
 
 static void finish_if_over(struct control *c)
@@ -90,7 +89,7 @@ static void stop(struct control *c)
         return;
     c->stopping = true;
     conclude(c);
-    tell_all(c, FRAME_ABORT);
+    tell_all(c, FRAME_ABORT, NULL, 0);
     event_add(c->kill, &KILL_DELAY);
 }
 
@@ -125,6 +124,14 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
     if (roster_reap(&c->roster, &c->cause[CAUSE_DIED]) < 0)
         stop(c);
     finish_if_over(c);
+}
+
+static void on_told(evutil_socket_t number, short what, void *arg)
+{
+    (void)what;
+    struct control *c = arg;
+    err_run(&c->cause[CAUSE_TOLD], "told to end (signal %d)", (int)number);
+    consider(c);
 }
 
 static void on_check(evutil_socket_t fd, short what, void *arg)
@@ -189,7 +196,7 @@ static void lose(struct peer *p, const char *how)
     if (p->rank < 0)
         return;
     struct member *m = &c->roster.member[p->rank];
-    if (c->config->pid == NULL)
+    if (m->pid == 0)
         m->ended = true;
     if (!m->done && !c->stopping) {
         char buf[32];
@@ -200,19 +207,45 @@ static void lose(struct peer *p, const char *how)
     finish_if_over(c);
 }
 
-/* Who is no rank of this run, or one that is here already, is sent away. */
-static void join(struct peer *p, int rank)
+static void start(struct control *c)
+{
+    size_t ranks = (size_t)c->config->ranks;
+    struct tcp_address *at = xcalloc(ranks, sizeof *at);
+    for (size_t r = 0; r < ranks; r++)
+        at[r] = c->seats[r].peer->at;
+    tell_all(c, FRAME_START, at, ranks * sizeof *at);
+    free(at);
+}
+
+/* Send a rank away. It closes the connection: before that it has to have read why. */
+static void refuse(struct peer *p, const char *why)
+{
+    tell(p, FRAME_ABORT, why, strlen(why) + 1);
+}
+
+/* Deal with the first frame of a connection. Strangers are hung up on. */
+static void join(struct peer *p, const struct frame *f)
 {
     struct control *c = p->control;
-    if (rank < 0 || rank >= c->config->ranks || c->seats[rank].peer != NULL || c->stopping) {
+    struct tcp_address at;
+    int rank = f->step;
+    if (f->kind != FRAME_HELLO || f->bytes != sizeof at) {
         close_peer(p);
-        return;
+    } else if (rank < 0 || rank >= c->config->ranks) {
+        refuse(p, "refused: the run has fewer ranks");
+    } else if (c->seats[rank].peer != NULL) {
+        refuse(p, "refused: there is one already");
+    } else if (c->stopping) {
+        refuse(p, "refused: the run is ending");
+    } else {
+        memcpy(&at, f->data, sizeof at);
+        p->at.port = at.port;
+        p->rank = rank;
+        c->seats[rank].peer = p;
+        roster_join(&c->roster, rank, now_s());
+        if (roster_all_joined(&c->roster))
+            start(c);
     }
-    p->rank = rank;
-    c->seats[rank].peer = p;
-    roster_join(&c->roster, rank, now_s());
-    if (roster_all_joined(&c->roster))
-        tell_all(c, FRAME_START);
 }
 
 /* Deal with a frame of a rank that has joined. */
@@ -252,7 +285,7 @@ static void on_read(struct bufferevent *link, void *arg)
         if (p->rank >= 0)
             hear(p, &f);
         else
-            join(p, f.kind == FRAME_HELLO ? f.step : -1);
+            join(p, &f);
         if (p->link != NULL)
             evbuffer_drain(input, frame_size(&f));
     }
@@ -274,33 +307,13 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *arg)
     if (fd < 0)
         return; /* it went away before we came to it */
     evutil_make_socket_nonblocking(fd);
+    tcp_set_watched(fd);
     struct peer *p = xcalloc(1, sizeof *p);
-    *p = (struct peer){.control = c, .rank = -1, .next = c->peers};
+    *p = (struct peer){.control = c, .rank = -1, .at = tcp_peer(fd), .next = c->peers};
     c->peers = p;
     p->link = bufferevent_socket_new(c->base, fd, BEV_OPT_CLOSE_ON_FREE);
     bufferevent_setcb(p->link, on_read, NULL, on_lost, p);
     bufferevent_enable(p->link, EV_READ | EV_WRITE);
-}
-
-int control_listen(int port, int *bound_port, struct err *err)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    int on = 1;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-        bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, SOMAXCONN) < 0 ||
-        getsockname(fd, (struct sockaddr *)&at, &size) < 0) {
-        err_run(err, "port %d: %s: choose another with --port, or leave it out to take a free one",
-                port, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    evutil_make_socket_nonblocking(fd);
-    *bound_port = ntohs(at.sin_port);
-    return fd;
 }
 
 static void control_init(struct control *c, const struct control_config *config, int listen_fd)
@@ -311,13 +324,18 @@ static void control_init(struct control *c, const struct control_config *config,
     c->seats = xcalloc(ranks, sizeof *c->seats);
     for (size_t r = 0; r < ranks; r++)
         c->seats[r].results = evbuffer_new();
+    evutil_make_socket_nonblocking(listen_fd);
     c->accept = event_new(c->base, listen_fd, EV_READ | EV_PERSIST, on_accept, c);
     c->child = evsignal_new(c->base, SIGCHLD, on_child, c);
+    c->interrupt = evsignal_new(c->base, SIGINT, on_told, c);
+    c->terminate = evsignal_new(c->base, SIGTERM, on_told, c);
     c->check = event_new(c->base, -1, EV_PERSIST, on_check, c);
     c->verdict = evtimer_new(c->base, on_verdict, c);
     c->kill = evtimer_new(c->base, on_kill, c);
     event_add(c->accept, NULL);
     event_add(c->child, NULL);
+    event_add(c->interrupt, NULL);
+    event_add(c->terminate, NULL);
     event_add(c->check, &CHECK_PERIOD);
 }
 
@@ -333,6 +351,8 @@ static void control_release(struct control *c)
     event_free(c->kill);
     event_free(c->verdict);
     event_free(c->check);
+    event_free(c->terminate);
+    event_free(c->interrupt);
     event_free(c->child);
     event_free(c->accept);
     for (int r = 0; r < c->config->ranks; r++)

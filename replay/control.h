@@ -24,20 +24,18 @@ typedef int (*control_step_fn)(void *arg, int step, const struct control_result 
 
 struct control_config {
     int ranks;
-    const pid_t *pid; /* the ranks, when they are children of this process; else NULL */
+    const pid_t *pid; /* of the ranks that are children of this process, 0 for others; NULL: none */
     double stall_s;   /* a rank that stays this long in one step has stalled */
     control_step_fn on_step;
     void *arg; /* for on_step */
 };
 
-/* Listen on a port of 127.0.0.1; 0 takes any free one. Returns the socket and writes the port. To
- * be called before the ranks are forked, so that they know where to go. */
-int control_listen(int port, int *bound_port, struct err *err);
-
-/* Serve the ranks until all have ended. Takes the socket, and collects the children. On a failure
- * it tells all ranks to exit, kills after 2 s those of its children that did not, and names the
- * rank and its step as last heard of (at most 200 ms old). A death outranks a lost connection,
- * which outranks a rank's own error: that may be no more than its echo. */
+/* Serve the ranks that come to this listening socket until all have ended. Takes the socket, and
+ * collects the children. On a failure it tells all ranks to exit, kills after 2 s those of its
+ * children that did not, and names the rank and its step as last heard of (at most 200 ms old). A
+ * death outranks a lost connection, which outranks a rank's own error: that may be no more than its
+ * echo. SIGINT and SIGTERM are a failure too, the last to be named: a launcher sends them when it
+ * sees a rank die. */
 int control_run(const struct control_config *config, int listen_fd, struct err *err);
 
 #endif

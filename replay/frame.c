@@ -38,6 +38,12 @@ int frame_peek(struct evbuffer *from, struct frame *out)
     return 1;
 }
 
+const char *frame_text(const struct frame *f)
+{
+    const char *text = f->data;
+    return f->bytes > 0 && text[f->bytes - 1] == '\0' ? text : NULL;
+}
+
 size_t frame_size(const struct frame *f)
 {
     return FRAME_HEADER_BYTES + f->bytes;

@@ -49,7 +49,7 @@ static const struct opt options[] = {
     {"stall-s", 0, OPT_F64, FIELD(stall_s), "S", "60", 1, 86400, NULL,
      "a rank that stays so long in one step has stalled, and the run ends"},
     {"port", 0, OPT_I64, FIELD(port), "N", "0", 0, 65535, NULL,
-     "port of 127.0.0.1 where the ranks meet (0: any)"},
+     "port where the ranks meet (0: MASTER_PORT's, or any for ranks forked here)"},
     {0},
 };
 
@@ -94,7 +94,7 @@ static int rank_body(struct rank_context *rank, struct err *err)
 {
     const struct session *s = rank->arg;
     client_at_step(rank->client, 0);
-    return driver_run_rank(&s->job, &rank->comm, rank->rank, deliver, rank, err);
+    return driver_run_rank(&s->job, &rank->comm, rank->local_rank, deliver, rank, err);
 }
 
 static int check(const struct settings *s, const struct driver_job *job, struct err *err)
@@ -123,6 +123,17 @@ static void print_summary(const struct session *s)
             p->header.model, (double)step_ns * 1e-9, (double)switch_ns * 1e-9, s->worst_error);
 }
 
+static int open_out(struct session *s, struct err *err)
+{
+    if (outfile_open(&s->out, s->settings.out, err) < 0)
+        return -1;
+    struct plan_header header = s->job.plan.header;
+    header.layers = s->job.slice.layers;
+    plan_write_header(s->out.f, &header);
+    fflush(s->out.f); /* or every rank inherits the unwritten line */
+    return 0;
+}
+
 static int run(struct session *s, int n_args, char **args, struct err *err)
 {
     const struct settings *set = &s->settings;
@@ -130,18 +141,15 @@ static int run(struct session *s, int n_args, char **args, struct err *err)
         return err_set(err, "expected one PLAN (see --help)");
     if (set->out == NULL)
         return err_set(err, "-o: say where to write what is measured");
+    struct world world;
     s->job.backend = backends[set->backend];
     s->job.options = set->backend_options;
     if (driver_load(&s->job, args[0], (int)set->layers, err) < 0 || check(set, &s->job, err) < 0 ||
-        outfile_open(&s->out, set->out, err) < 0)
+        world_read(&world, s->job.plan.header.ranks, (int)set->port, err) < 0 ||
+        (world.rank == 0 && open_out(s, err) < 0))
         return -1;
-    struct plan_header header = s->job.plan.header;
-    header.layers = s->job.slice.layers;
-    plan_write_header(s->out.f, &header);
-    fflush(s->out.f); /* or every rank inherits the unwritten line */
     struct launch launch = {
-        .ranks = header.ranks,
-        .port = (int)set->port,
+        .world = world,
         .stall_s = set->stall_s,
         .body = rank_body,
         .on_step = write_step,
@@ -158,11 +166,16 @@ static int run(struct session *s, int n_args, char **args, struct err *err)
 
 static void print_help(void)
 {
-    puts("usage: wavetank-replay PLAN -o FILE [option]...\n"
-         "\n"
-         "Runs every step of a plan (wavetank sim --plan) with real data: one process per rank,\n"
-         "each holding only what the layout gives it. Writes the plan's lines with the slowest\n"
-         "rank's times and the largest error against a plain reference.\n");
+    puts(
+        "usage: wavetank-replay PLAN -o FILE [option]...\n"
+        "\n"
+        "Runs every step of a plan (wavetank sim --plan) with real data: one process per rank,\n"
+        "each holding only what the layout gives it. Writes the plan's lines with the slowest\n"
+        "rank's times and the largest error against a plain reference.\n"
+        "\n"
+        "Forks the ranks, unless mpirun, srun or torchrun started this process as one of them\n"
+        "(RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID is set): those meet at MASTER_ADDR\n"
+        "(127.0.0.1), port --port or MASTER_PORT, and rank 0 writes.\n");
     opt_help(options, stdout);
 }
 

@@ -113,10 +113,43 @@ static bool is_worse(const struct member *a, const struct member *b, double now_
     return a->step < b->step;
 }
 
+static bool is_missing(const struct member *m, double stall_s, double now_s)
+{
+    return m->pid == 0 && !m->joined && now_s - m->advanced_s >= stall_s;
+}
+
+static int check_missing(const struct roster *r, double stall_s, double now_s, struct err *err)
+{
+    char list[256] = "";
+    FILE *f = fmemopen(list, sizeof list, "w");
+    int n = 0;
+    for (int i = 0; f != NULL && i < r->ranks; i++) {
+        int first = i;
+        while (i < r->ranks && is_missing(&r->member[i], stall_s, now_s))
+            i++;
+        if (i == first)
+            continue;
+        fprintf(f, "%s%d", n > 0 ? ", " : "", first);
+        if (i > first + 1)
+            fprintf(f, "-%d", i - 1);
+        n += i - first;
+    }
+    if (f != NULL)
+        fclose(f);
+    if (n == 0)
+        return 0;
+    return err_run(err,
+                   "rank%s %s of %d did not come within %.0f s: were they started, with this "
+                   "MASTER_ADDR and port?",
+                   n > 1 ? "s" : "", list, r->ranks, stall_s);
+}
+
 int roster_check_stall(const struct roster *r, double stall_s, double now_s, struct err *err)
 {
     bool stalled = false;
     int worst = -1;
+    if (check_missing(r, stall_s, now_s, err) < 0)
+        return -1;
     for (int i = 0; i < r->ranks; i++) {
         const struct member *m = &r->member[i];
         double age_s = now_s - m->advanced_s;

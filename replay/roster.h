@@ -50,7 +50,8 @@ const char *roster_place(const struct roster *r, int rank, char *buf, size_t siz
  * 17". */
 int roster_reap(struct roster *r, struct err *err);
 
-/* Fails when a rank has not advanced for stall_s: "rank 2 has been in step 17 for 10 s: stalled".
+/* Fails when a rank has not advanced for stall_s: "rank 2 has been in step 17 for 10 s: stalled",
+ * or, of those that something else was to start, "ranks 1, 4-7 of 8 did not come within 10 s".
  * When one hangs all hang, so of those that have been there for half as long it names one that
  * works or is silent before one that says it waits, and then the one furthest behind. */
 int roster_check_stall(const struct roster *r, double stall_s, double now_s, struct err *err);

@@ -16,7 +16,7 @@ cd "$work" || exit 2
 
 # Processes with this parent, oldest first; a bare machine has no pgrep.
 children_of() {
-    awk -v parent="$1" '$4 == parent {print $1}' /proc/[0-9]*/stat 2>/dev/null | sort -n
+    cat /proc/[0-9]*/stat 2>/dev/null | awk -v parent="$1" '$4 == parent {print $1}' | sort -n
 }
 passed=0 failed=0
 

@@ -20,30 +20,80 @@ enum { RANKS_MAX = 8, PIECE_MAX_BYTES = 1 << 20 };
 
 typedef int (*rank_fn)(struct comm *c); /* 0: all was well */
 
-/* Run fn in every rank. Returns how many did not end with 0; none is left. */
-static int run_ranks(int ranks, rank_fn fn)
+enum wiring { PAIRS, TCP, WIRING_COUNT };
+
+/* How the ranks find each other; made before the fork. */
+struct wires {
+    enum wiring wiring;
+    int fd[RANKS_MAX * RANKS_MAX]; /* pairs */
+    int listen_fd[RANKS_MAX];      /* TCP */
+    struct tcp_address at[RANKS_MAX];
+};
+
+static void make_wires(struct wires *w, int ranks)
 {
-    int fd[RANKS_MAX * RANKS_MAX];
-    pid_t pid[RANKS_MAX];
     struct err err = ERR_NONE;
-    cr_assert_eq(comm_make_pairs(ranks, fd, &err), 0, "%s", err.text);
+    if (w->wiring == PAIRS)
+        comm_make_pairs(ranks, w->fd, &err);
+    for (int r = 0; w->wiring == TCP && r < ranks; r++) {
+        w->listen_fd[r] = tcp_listen("127.0.0.1", 0, &err);
+        w->at[r] = tcp_own(w->listen_fd[r]);
+    }
+    cr_assert_not(err.set, "%s", err.text);
+}
+
+static void drop_wires(struct wires *w, int ranks, int except)
+{
+    if (w->wiring == PAIRS)
+        comm_close_pairs(ranks, w->fd);
+    for (int r = 0; w->wiring == TCP && r < ranks; r++)
+        if (r != except)
+            close(w->listen_fd[r]);
+}
+
+static int be_rank(struct wires *w, int rank, int ranks, rank_fn fn)
+{
+    struct comm c = {.rank = rank, .ranks = ranks};
+    struct err err = ERR_NONE;
+    if (w->wiring == PAIRS) {
+        comm_adopt(&c, rank, ranks, w->fd);
+    } else {
+        drop_wires(w, ranks, rank);
+        if (comm_meet(&c, w->listen_fd[rank], w->at, &err) < 0)
+            return 2;
+    }
+    int status = fn(&c);
+    comm_release(&c);
+    return status;
+}
+
+/* Run fn in every rank. Returns how many did not end with 0; none is left. */
+static int run_wired(enum wiring wiring, int ranks, rank_fn fn)
+{
+    struct wires w = {.wiring = wiring};
+    pid_t pid[RANKS_MAX];
+    make_wires(&w, ranks);
     for (int r = 0; r < ranks; r++) {
         pid[r] = fork();
-        if (pid[r] == 0) {
-            struct comm c;
-            comm_adopt(&c, r, ranks, fd);
-            int status = fn(&c);
-            comm_release(&c);
-            _exit(status);
-        }
+        if (pid[r] == 0)
+            _exit(be_rank(&w, r, ranks, fn));
     }
-    comm_close_pairs(ranks, fd);
+    drop_wires(&w, ranks, -1);
     int bad = 0;
     for (int r = 0; r < ranks; r++) {
         int status = 0;
         cr_assert_eq(waitpid(pid[r], &status, 0), pid[r]);
         bad += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
     }
+    return bad;
+}
+
+/* The same over every wiring. */
+static int run_ranks(int ranks, rank_fn fn)
+{
+    int bad = 0;
+    for (int w = 0; w < WIRING_COUNT; w++)
+        bad += run_wired((enum wiring)w, ranks, fn);
     return bad;
 }
 
@@ -184,6 +234,59 @@ Test(comm, a_peer_that_is_gone_is_named, .timeout = 30)
     cr_assert_eq(run_ranks(2, lose_rank_1), 0);
 }
 
+/* Connect to an address and say something that no rank awaited there says. Returns the socket. */
+static int call(const struct tcp_address *at, const void *words, size_t bytes)
+{
+    struct err err = ERR_NONE;
+    int fd = tcp_connect(at->host, at->port, 0, &err);
+    cr_assert(fd >= 0, "%s", err.text);
+    cr_assert_eq(write(fd, words, bytes), (ssize_t)bytes);
+    return fd;
+}
+
+/* Strangers queue up before the ranks: a browser, one that says nothing, ranks that are not
+ * awaited. Each is hung up on, and the ranks meet. */
+Test(comm, strangers_do_not_disturb_ranks_that_meet, .timeout = 30)
+{
+    static const unsigned char self[] = {'W', 'T', 'K', '2', 0, 0, 0, 0};
+    static const unsigned char beyond[] = {'W', 'T', 'K', '2', 0, 0, 0, 2};
+    static const unsigned char negative[] = {'W', 'T', 'K', '2', 255, 255, 255, 255};
+    struct wires w = {.wiring = TCP};
+    make_wires(&w, 2);
+    int fd[] = {call(&w.at[0], "GET / HTTP/1.0\r\n\r\n", 18), call(&w.at[0], "", 0),
+                call(&w.at[0], self, 8), call(&w.at[0], beyond, 8), call(&w.at[0], negative, 8)};
+    pid_t pid[2];
+    for (int r = 0; r < 2; r++) {
+        pid[r] = fork();
+        if (pid[r] == 0)
+            _exit(be_rank(&w, r, 2, pass_barrier));
+    }
+    drop_wires(&w, 2, -1);
+    for (int r = 0; r < 2; r++) {
+        int status = 1;
+        cr_expect_eq(waitpid(pid[r], &status, 0), pid[r]);
+        cr_expect_eq(status, 0, "rank %d", r);
+    }
+    for (size_t i = 0; i < sizeof fd / sizeof fd[0]; i++) {
+        char byte;
+        cr_expect(read(fd[i], &byte, 1) <= 0, "stranger %zu is still served", i);
+        close(fd[i]);
+    }
+}
+
+Test(comm, a_rank_that_cannot_be_reached_is_named, .timeout = 30)
+{
+    struct wires w = {.wiring = TCP};
+    struct comm c = {.rank = 1, .ranks = 2};
+    struct err err = ERR_NONE;
+    make_wires(&w, 2);
+    close(w.listen_fd[0]);
+    cr_assert_eq(comm_meet(&c, w.listen_fd[1], w.at, &err), -1);
+    cr_expect_not_null(strstr(err.text, "no way to rank 0: port "), "%s", err.text);
+    cr_expect_not_null(strstr(err.text, "of 127.0.0.1: Connection refused"), "%s", err.text);
+    comm_release(&c);
+}
+
 static int tell_own_mistakes(struct comm *c)
 {
     return c->rank == 2;
@@ -191,5 +294,5 @@ static int tell_own_mistakes(struct comm *c)
 
 Test(comm, harness_sees_a_rank_that_fails, .timeout = 30)
 {
-    cr_assert_eq(run_ranks(4, tell_own_mistakes), 1);
+    cr_assert_eq(run_ranks(4, tell_own_mistakes), WIRING_COUNT);
 }

@@ -25,6 +25,8 @@
 
 enum { RANKS = 4, STEPS = 50 };
 
+static const struct world WORLD = {.ranks = RANKS, .local_rank = -1, .host = "127.0.0.1"};
+
 /* Shared with the ranks: who they are, and what the parent has gathered. */
 struct scene {
     pid_t pid[RANKS];
@@ -85,19 +87,25 @@ static int wait_for_all(struct rank_context *ctx, struct err *err)
     return result;
 }
 
+/* What is to hold of every run once it is over. */
+static void expect_no_one_left(const struct scene *s)
+{
+    cr_expect(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a child is left");
+    for (int r = 0; r < RANKS; r++)
+        if (s->pid[r] > 0)
+            cr_expect(kill(s->pid[r], 0) < 0 && errno == ESRCH, "rank %d is left", r);
+}
+
 static double run(struct scene *s, int (*body)(struct rank_context *, struct err *),
                   struct err *err)
 {
-    struct launch l = {.ranks = RANKS, .stall_s = 1, .body = body, .on_step = gather, .arg = s};
+    struct launch l = {.world = WORLD, .stall_s = 1, .body = body, .on_step = gather, .arg = s};
     struct timespec a, b;
     clock_gettime(CLOCK_MONOTONIC, &a);
     int result = launch_run(&l, err);
     clock_gettime(CLOCK_MONOTONIC, &b);
     cr_expect_eq(result, err->set ? -1 : 0);
-    cr_expect(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a child is left");
-    for (int r = 0; r < RANKS; r++)
-        if (s->pid[r] > 0)
-            cr_expect(kill(s->pid[r], 0) < 0 && errno == ESRCH, "rank %d is left", r);
+    expect_no_one_left(s);
     return (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
 }
 
@@ -253,15 +261,15 @@ Test(control, a_rank_that_exits_early_is_named, .timeout = 30)
 Test(control, port_in_use_is_an_error_that_says_what_to_do, .timeout = 30)
 {
     struct err err = ERR_NONE;
-    int port = 0, other = 0;
-    int fd = control_listen(0, &port, &err);
-    cr_assert(fd >= 0 && port > 0, "%s", err.text);
+    int fd = tcp_listen(WORLD.host, 0, &err);
+    cr_assert(fd >= 0, "%s", err.text);
+    int port = tcp_own(fd).port;
     struct scene *s = scene_new();
-    struct launch l = {.ranks = RANKS, .port = port, .stall_s = 1, .body = measure, .arg = s};
-    cr_assert_eq(control_listen(port, &other, &err), -1);
+    struct launch l = {.world = WORLD, .stall_s = 1, .body = measure, .arg = s};
+    l.world.port = port;
+    cr_assert_eq(tcp_listen(WORLD.host, port, &err), -1);
     cr_assert_not_null(strstr(err.text, "in use"), "%s", err.text);
     cr_assert_not_null(strstr(err.text, "--port"), "%s", err.text);
-    cr_assert_eq(other, 0);
     err = ERR_NONE;
     cr_assert_eq(launch_run(&l, &err), -1);
     cr_assert_eq(s->pid[0], 0, "ranks were started");
@@ -275,7 +283,9 @@ static pid_t start_foreign(int port, int rank)
     if (pid != 0)
         return pid;
     struct err err = ERR_NONE;
-    struct client *c = client_new(port, rank, &err);
+    struct tcp_address at[2];
+    struct world w = {.rank = rank, .ranks = 2, .host = WORLD.host, .port = port};
+    struct client *c = client_new(&w, 0, at, &err);
     client_at_step(c, 6);
     sleep_ms(400);
     if (rank == 1)
@@ -298,8 +308,8 @@ static void call_as_stranger(int port)
 Test(control, ranks_of_another_launcher_are_watched_by_their_connections, .timeout = 30)
 {
     struct err err = ERR_NONE;
-    int port = 0, status[2];
-    int fd = control_listen(0, &port, &err);
+    int status[2], fd = tcp_listen(WORLD.host, 0, &err);
+    int port = tcp_own(fd).port;
     call_as_stranger(port);
     pid_t pid[] = {start_foreign(port, 0), start_foreign(port, 1)};
     struct control_config config = {.ranks = 2, .stall_s = 5, .on_step = gather};
@@ -308,6 +318,127 @@ Test(control, ranks_of_another_launcher_are_watched_by_their_connections, .timeo
     for (int r = 0; r < 2; r++)
         cr_assert_eq(waitpid(pid[r], &status[r], 0), pid[r]);
     cr_expect(WIFEXITED(status[0]) && WEXITSTATUS(status[0]) == 1, "rank 0 was not told to exit");
+}
+
+static int terminate_coordinator(struct rank_context *ctx, struct err *err)
+{
+    begin(ctx);
+    send_result(ctx, 0);
+    client_at_step(ctx->client, 1);
+    if (wait_for_all(ctx, err) < 0)
+        return -1;
+    if (ctx->rank == 1) {
+        sleep_ms(300);
+        kill(0, SIGTERM); /* as a launcher or a terminal does: the whole group */
+    }
+    for (;;)
+        sleep_ms(1000);
+}
+
+Test(control, told_to_end_it_ends_the_ranks_and_keeps_results, .timeout = 30)
+{
+    struct scene *s = scene_new();
+    struct err err = ERR_NONE;
+    cr_assert(getpgrp() == getpid() || setpgid(0, 0) == 0);
+    double took_s = run(s, terminate_coordinator, &err);
+    cr_assert_str_eq(err.text, "told to end (signal 15)");
+    cr_assert_eq(s->steps, 1);
+    cr_assert_lt(took_s, 5);
+}
+
+/* The processes of a launcher: this one is rank 0's and so the coordinator. `ranks` of RANKS are
+ * started, and then one of `twice` again, unless that is 0. Returns how many did not exit with
+ * `status`. */
+static int run_launched(struct scene *s, int (*body)(struct rank_context *, struct err *),
+                        int ranks, int twice, int status, struct err *err)
+{
+    struct launch l = {.world = WORLD, .stall_s = 1, .body = body, .on_step = gather, .arg = s};
+    pid_t pid[RANKS + 2] = {0}; /* ends with a zero */
+    int fd = tcp_listen(WORLD.host, 0, err), bad = 0;
+    l.world.launched = true;
+    l.world.port = tcp_own(fd).port;
+    close(fd); /* free again: the others try until the coordinator listens there */
+    for (int r = 1; r < ranks + (twice > 0); r++) {
+        l.world.rank = r < ranks ? r : twice;
+        pid[r] = fork();
+        if (pid[r] == 0)
+            _exit(3 + (launch_run(&l, err) != 0)); /* no return but in rank 0 */
+    }
+    sleep_ms(200);
+    l.world.rank = 0;
+    cr_expect_eq(launch_run(&l, err), err->set ? -1 : 0);
+    for (int r = 1; pid[r] > 0; r++) {
+        int how = 0;
+        cr_expect_eq(waitpid(pid[r], &how, 0), pid[r]);
+        bad += !WIFEXITED(how) || WEXITSTATUS(how) != status;
+    }
+    expect_no_one_left(s);
+    return bad;
+}
+
+static int measure_launched(struct rank_context *ctx, struct err *err)
+{
+    double sum = 1 << ctx->rank;
+    if (comm_all_reduce(&ctx->comm, &sum, 1, err) < 0)
+        return -1;
+    if (sum != (1 << RANKS) - 1 || ctx->local_rank != ctx->rank)
+        return err_run(err, "sum %g, local rank %d", sum, ctx->local_rank);
+    return measure(ctx, err);
+}
+
+Test(control, launched_ranks_meet_and_measure, .timeout = 30)
+{
+    struct scene *s = scene_new();
+    struct err err = ERR_NONE;
+    cr_expect_eq(run_launched(s, measure_launched, RANKS, 0, 0, &err), 0);
+    cr_assert_not(err.set, "%s", err.text);
+    cr_assert_eq(s->steps, STEPS);
+    cr_assert_not(s->wrong);
+}
+
+Test(control, a_launched_rank_that_is_there_twice_is_refused, .timeout = 30)
+{
+    struct scene *s = scene_new();
+    struct err err = ERR_NONE;
+    cr_expect_eq(run_launched(s, measure_launched, RANKS, 2, 0, &err), 1, "one is refused");
+    cr_assert_not(err.set, "%s", err.text);
+    cr_assert_eq(s->steps, STEPS);
+}
+
+Test(control, a_killed_launched_rank_ends_all, .timeout = 30)
+{
+    struct scene *s = scene_new();
+    struct err err = ERR_NONE;
+    cr_expect_eq(run_launched(s, meet_killed, RANKS, 0, 1, &err), 1, "ranks 1 and 3 exit with 1");
+    cr_assert_str_eq(err.text, "rank 2 lost its connection in step 17");
+    cr_assert_eq(s->steps, 2);
+}
+
+Test(control, launched_ranks_that_never_come_are_named, .timeout = 30)
+{
+    struct scene *s = scene_new();
+    struct err err = ERR_NONE;
+    cr_expect_eq(run_launched(s, measure_launched, RANKS - 1, 0, 1, &err), 0);
+    cr_assert_str_eq(
+        err.text,
+        "rank 3 of 4 did not come within 1 s: were they started, with this MASTER_ADDR and port?");
+    cr_assert_eq(s->steps, 0);
+}
+
+Test(control, missing_ranks_are_listed)
+{
+    static const pid_t pid[10] = {1};
+    struct roster r;
+    struct err err = ERR_NONE;
+    roster_init(&r, 10, pid, 0);
+    roster_join(&r, 2, 9);
+    roster_join(&r, 6, 9);
+    roster_join(&r, 0, 9);
+    cr_assert_eq(roster_check_stall(&r, 10, 9.9, &err), 0);
+    cr_assert_eq(roster_check_stall(&r, 10, 10, &err), -1);
+    cr_assert_str_eq(err.text, "ranks 1, 3-5, 7-9 of 10 did not come within 10 s: were they "
+                               "started, with this MASTER_ADDR and port?");
+    roster_release(&r);
 }
 
 static void roster_at(struct roster *r, int rank, int step, bool waits, double now_s)
