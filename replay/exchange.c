@@ -24,14 +24,9 @@ static struct meeting meet(const struct exchange *e, int sender, int receiver)
     return m;
 }
 
-/* Neighbours may have done the same heads: the first of them sends. */
 static bool repeats_neighbour(const struct exchange *e, int sender)
 {
-    if (e->from != SHARE_KV || sender == 0)
-        return false;
-    struct share a = share_of(e->slice, e->layout, e->from, sender - 1);
-    struct share b = share_of(e->slice, e->layout, e->from, sender);
-    return a.rule == b.rule && a.first_head == b.first_head;
+    return share_repeats_neighbour(e->slice, e->layout, e->from, sender);
 }
 
 /* Rows that travel, as one stretch of heads each. */

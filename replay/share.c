@@ -80,6 +80,15 @@ struct share share_of(const struct slice *s, const struct layout *l, enum share_
     return sh;
 }
 
+bool share_repeats_neighbour(const struct slice *s, const struct layout *l, enum share_stage stage,
+                             int rank)
+{
+    if (stage != SHARE_KV || rank == 0)
+        return false;
+    struct share a = share_of(s, l, stage, rank - 1), b = share_of(s, l, stage, rank);
+    return a.rule == b.rule && a.first_head == b.first_head;
+}
+
 bool share_has_row(const struct share *s, const struct share_rows *rows, int i)
 {
     switch (s->rule) {

@@ -47,6 +47,10 @@ enum share_rule share_home(const struct layout *l);
 struct share share_of(const struct slice *s, const struct layout *l, enum share_stage stage,
                       int rank);
 
+/* Whether the neighbour before does the same heads (more ranks than KV heads): then it sends. */
+bool share_repeats_neighbour(const struct slice *s, const struct layout *l, enum share_stage stage,
+                             int rank);
+
 bool share_has_row(const struct share *s, const struct share_rows *rows, int i);
 
 /* Whether every rank has all it needs at `to` from what it did itself at `from`. */
