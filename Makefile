@@ -25,7 +25,7 @@ base    := $(wildcard sim/base/*.c)
 layout  := $(wildcard sim/layout/*.c sim/plan/*.c hw/*.c)
 sim     := $(filter-out sim/cmd/main.c,$(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c \
            sim/study/*.c sim/report/*.c sim/cmd/*.c traces/*.c workloads/*.c))
-replay  := $(filter-out replay/main.c,$(wildcard replay/*.c))
+replay  := $(filter-out replay/main.c replay/no_cuda.c,$(wildcard replay/*.c))
 common   := $(B)/lib/layout.a $(B)/lib/base.a
 archives := $(B)/lib/replay.a $(B)/lib/sim.a $(common)
 tests   := $(patsubst tests/%.c,$(B)/bin/%,$(wildcard tests/test_*.c))
@@ -38,12 +38,12 @@ MAKEFLAGS += --no-print-directory
 all: $(B)/bin/wavetank $(B)/bin/wavetank-replay
 $(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(B)/lib/sim.a $(common)
 	$(link) $(LIBS)
-$(B)/bin/wavetank-replay: $(call obj,replay/main.c) $(B)/lib/replay.a $(common)
+$(B)/bin/wavetank-replay: $(call obj,replay/main.c replay/no_cuda.c) $(B)/lib/replay.a $(common)
 	$(link) $(EVENT) $(LIBS)
 $(B)/lib/base.a:   $(call obj,$(base))
 $(B)/lib/layout.a: $(call obj,$(layout))
 $(B)/lib/sim.a:    $(call obj,$(sim))
-$(B)/lib/replay.a: $(call obj,$(replay))
+$(B)/lib/replay.a: $(call obj,$(replay) $(wildcard kernels/*.c))
 
 # The two commands of the README install what they need first.
 deps:
@@ -109,23 +109,42 @@ $(B)/obj/%.c.o: %.c
 	$(CC) -MMD -MP $(C_FLAGS) $(CFLAGS) -c -o $@ $<
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
-# The CUDA kernels, where there is a GPU: against the CPU, and their speed.
+# The CUDA half: `make replay` links wavetank-replay with the cuda backend, the rest is for a machine
+# with GPUs.
 CUDA_HOME ?= /usr/local/cuda
 NVCC      ?= $(CUDA_HOME)/bin/nvcc
-GPU_ARCH  ?= sm_90
+GPU_ARCH  ?= 90a
+NVCC_ARCH := -gencode=arch=compute_$(GPU_ARCH),code=sm_$(GPU_ARCH)
+CUDA_LIBS := -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/lib -lnccl -lcublasLt -lcudart_static \
+             -ldl -lrt -lpthread -lstdc++
 kernels   := $(call obj,$(wildcard kernels/*.cu))
+cuda      := $(filter-out replay/cuda/backend.c,$(wildcard replay/cuda/*.c))
+gpu_tests := $(patsubst tests/gpu/%,$(B)/gpu/%,$(basename $(filter-out %.cuh,$(wildcard tests/gpu/test_*))))
+benches   := $(patsubst tests/gpu/%,$(B)/gpu/%,$(basename $(filter-out %.cuh,$(wildcard tests/gpu/bench_*))))
+gpu_parts := $(call obj,$(filter-out tests/gpu/test_% tests/gpu/bench_%,$(wildcard tests/gpu/*.c)))
 
-.PHONY: gputest gpubench nvcc-present
-gputest: $(B)/gpu/test_kernels
-	$<
-gpubench: $(B)/gpu/bench_kernels
-	$< "$$(date +%F)"
-$(B)/gpu/%: $(B)/obj/tests/gpu/%.cu.o $(kernels)
+.PHONY: replay gputest gpubench gpu-programs nvcc-present
+.SECONDEXPANSION:
+gpu-programs: $(gpu_tests) $(benches)
+gputest: $(gpu_tests) replay
+	@tests/gpu/run.sh $(B) $(GPU_TESTS)
+gpubench: $(benches)
+	@for bench in $(benches); do $$bench "$$(date +%F)" && echo || exit 1; done
+$(B)/gpu/%: $$(call obj,$$(wildcard tests/gpu/%.c tests/gpu/%.cu)) $(gpu_parts) $(B)/lib/cuda.a \
+            $(B)/lib/kernels.a $(B)/lib/replay.a $(common)
 	@mkdir -p $(@D)
-	$(NVCC) -arch=$(GPU_ARCH) -cudart static -o $@ $^
+	$(CC) $(LDFLAGS) -o $@ $^ $(EVENT) $(LIBS) -Wl,--as-needed $(CUDA_LIBS)
+$(B)/lib/kernels.a: $(kernels)
+$(B)/lib/cuda.a: $(call obj,$(cuda))
+replay: $(call obj,replay/main.c replay/cuda/backend.c) $(B)/lib/cuda.a $(B)/lib/kernels.a \
+        $(B)/lib/replay.a $(common)
+	@mkdir -p $(B)/bin
+	$(CC) $(L_FLAGS) $(LDFLAGS) -o $(B)/bin/wavetank-replay.new $^ $(EVENT) $(LIBS) -Wl,--as-needed $(CUDA_LIBS)
+	@mv $(B)/bin/wavetank-replay.new $(B)/bin/wavetank-replay
+$(B)/obj/replay/cuda/%.c.o $(B)/obj/tests/gpu/%.c.o: C_FLAGS += -isystem $(CUDA_HOME)/include
 $(B)/obj/%.cu.o: %.cu | nvcc-present
 	@mkdir -p $(@D)
-	$(NVCC) -MMD -MP -std=c++17 -O3 -arch=$(GPU_ARCH) -I. -Xcompiler -Wall,-Wextra -c -o $@ $<
+	$(NVCC) -MMD -MP -std=c++17 -O3 $(NVCC_ARCH) -I. -Xcompiler -Wall,-Wextra -c -o $@ $<
 nvcc-present:
 	@command -v $(NVCC) >/dev/null || { echo "the kernels need nvcc of CUDA 12 or later:" \
 	    "install the CUDA toolkit, or set CUDA_HOME or NVCC" >&2; exit 2; }

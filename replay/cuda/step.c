@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "replay/cuda/step.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/kv_pages.h"
+#include "kernels/values.h"
+#include "replay/cuda/sample.h"
+#include "replay/values.h"
+#include "sim/base/ints.h"
+#include "sim/base/mem.h"
+
+/* Wait for the stream with an eye on what goes wrong meanwhile: a dead peer's data never comes. */
+static int wait_for(struct gpu_rank *r, cudaStream_t stream, struct err *err)
+{
+    const struct timespec pause = {.tv_nsec = 20000};
+    for (;;) {
+        cudaError_t e = cudaStreamQuery(stream);
+        if (e != cudaErrorNotReady)
+            return gpu_try(e, "a step", err) < 0 ? -1 : link_check(r->link, err);
+        if (link_check(r->link, err) < 0)
+            return -1;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static int64_t tokens_max(const struct gpu_rank *r, int64_t req)
+{
+    const struct plan *p = &r->job->plan;
+    int64_t most = 0;
+    for (int i = 0; i < p->n; i++)
+        for (int k = 0; k < p->step[i].n_rows; k++)
+            if (p->step[i].row[k].req == req)
+                most = max_i64(most, p->step[i].row[k].ctx_tokens);
+    return most;
+}
+
+/* Requests that are new have their earlier context made up, under the layout in force. */
+static int admit(struct gpu_rank *r, const struct plan_step *s, struct err *err)
+{
+    for (int i = 0; i < s->n_rows; i++) {
+        const struct plan_row *row = &s->row[i];
+        if (cache_find(&r->cache, row->req) < 0 &&
+            cache_add(&r->cache, row->req, row->owner, row->ctx_tokens - row->q,
+                      tokens_max(r, row->req), err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The step's rows by owner, in the order of the plan among one owner's. */
+static struct scheme_rows sort_rows(struct gpu_rank *r, const struct plan_step *s)
+{
+    struct inputs *in = &r->scratch.host;
+    struct scheme_rows rows = {0};
+    for (int owner = 0; owner < r->comm->ranks; owner++) {
+        rows.first[owner] = rows.n;
+        for (int i = 0; i < s->n_rows; i++) {
+            const struct plan_row *row = &s->row[i];
+            int at = cache_find(&r->cache, row->req);
+            for (int64_t k = row->q; row->owner == owner && k > 0; k--, rows.n++) {
+                in->req[rows.n] = row->req;
+                in->request[rows.n] = at;
+                in->position[rows.n] = row->ctx_tokens - k;
+            }
+        }
+    }
+    rows.first[r->comm->ranks] = rows.n;
+    return rows;
+}
+
+/* What every row sees here, and how the parts of attention are dealt out. */
+static void plan_attention(struct gpu_rank *r, const struct pass *p)
+{
+    struct inputs *in = &r->scratch.host;
+    for (int kind = 0; kind < p->n_kinds; kind++) {
+        const struct scheme *s = &p->scheme[kind];
+        struct kv_shard k = kv_shard_of(r->slice, &s->layout, s->rank, s->rank);
+        for (int64_t i = 0; i < p->rows.n; i++)
+            in->slots[kind][i] = kv_pages_shard_tokens(in->position[i] + 1, k.shard, k.shards);
+        for (int part = 0; part < p->parts; part++) {
+            struct scheme_range rows = pass_part(p, kind, part);
+            attention_plan_make(in->plan[kind][part], &p->bounds[kind], (int)rows.rows,
+                                in->request + rows.first_row, in->slots[kind] + rows.first_row);
+        }
+    }
+}
+
+static int poison_scratch(struct gpu_rank *r, struct err *err)
+{
+    if (r->job->options.unchecked)
+        return 0;
+    return gpu_try(cudaMemsetAsync(r->arena.base + r->scratch_at, 0xff,
+                                   r->arena.used_bytes - r->scratch_at, r->stream),
+                   "poison", err);
+}
+
+/* Inputs and hidden rows; then all ranks meet. */
+static int prepare(struct gpu_rank *r, const struct pass *p, struct err *err)
+{
+    struct scheme_range home = scheme_home(&p->scheme[0], r->comm->rank);
+    struct values_key key = {r->slice->seed, VALUE_HIDDEN, 1};
+    const struct inputs *in = &r->scratch.device;
+    if (poison_scratch(r, err) < 0 || scratch_upload(&r->scratch, r->stream, err) < 0 ||
+        gpu_try(values_fill_rows(r->scratch.x + home.first_row * r->slice->model.hidden, &key,
+                                 in->req + home.first_row, in->position + home.first_row, home.rows,
+                                 r->slice->model.hidden, r->stream),
+                "hidden rows", err) < 0)
+        return -1;
+    return link_barrier(r->link, LINK_COMPUTE, r->stream, err);
+}
+
+static int finish(struct gpu_rank *r, struct marks *marks, struct err *err)
+{
+    if (marks_add(marks, ON_OTHER, r->stream, err) < 0)
+        return -1;
+    return rank_tap_hidden(r, r->slice->layers, err);
+}
+
+static int enqueue(struct gpu_rank *r, struct pass *p, struct marks *marks, struct err *err)
+{
+    marks_reset(marks);
+    for (int layer = 0; layer < r->slice->layers; layer++)
+        if (layer_enqueue(r, p, layer, marks, err) < 0)
+            return -1;
+    return finish(r, marks, err);
+}
+
+static int capture(struct gpu_rank *r, struct pass *p, struct err *err)
+{
+    cudaGraph_t graph = NULL;
+    if (p->graph != NULL)
+        return 0;
+    if (gpu_try(cudaStreamBeginCapture(r->stream, cudaStreamCaptureModeThreadLocal), "capture",
+                err) < 0)
+        return -1;
+    int rc = enqueue(r, p, &p->marks, err);
+    if (gpu_try(cudaStreamEndCapture(r->stream, &graph), "capture", err) < 0)
+        return -1;
+    if (rc == 0)
+        rc = gpu_try(cudaGraphInstantiate(&p->graph, graph, 0), "graph", err);
+    cudaGraphDestroy(graph);
+    return rc;
+}
+
+/* The first time a shape comes, it runs once untimed, so that nothing is loaded, connected or
+ * chosen for the first time in a graph or under the clock. Running a step twice changes nothing. */
+static int warm_up(struct gpu_rank *r, struct pass *p, struct err *err)
+{
+    if (p->is_warm)
+        return 0;
+    if (prepare(r, p, err) < 0 || enqueue(r, p, &r->eager, err) < 0 ||
+        wait_for(r, r->stream, err) < 0)
+        return -1;
+    p->is_warm = true;
+    return r->job->options.eager ? 0 : capture(r, p, err);
+}
+
+static int run_plain(struct gpu_rank *r, struct pass *p, int64_t ns[ON_COUNT], struct err *err)
+{
+    if (warm_up(r, p, err) < 0 || prepare(r, p, err) < 0)
+        return -1;
+    bool eager = r->job->options.eager;
+    if (eager ? enqueue(r, p, &r->eager, err) < 0
+              : gpu_try(cudaGraphLaunch(p->graph, r->stream), "graph", err) < 0)
+        return -1;
+    if (wait_for(r, r->stream, err) < 0)
+        return -1;
+    return marks_read(eager ? &r->eager : &p->marks, ns, err);
+}
+
+static int run_blocking(struct gpu_rank *r, struct pass *p, const struct relocation *m,
+                        struct err *err)
+{
+    marks_reset(&r->eager);
+    if (marks_add(&r->eager, ON_SWITCH, r->stream, err) < 0)
+        return -1;
+    for (int layer = 0; layer < r->slice->layers; layer++)
+        if (relocation_layer(r, m, layer, LINK_TRANSFER, r->stream, err) < 0)
+            return -1;
+    for (int layer = 0; layer < r->slice->layers; layer++)
+        if (layer_enqueue(r, p, layer, &r->eager, err) < 0)
+            return -1;
+    return finish(r, &r->eager, err);
+}
+
+/* The side stream brings the next layer while the stream computes this one. */
+static int bring(struct gpu_rank *r, const struct relocation *m, int layer, struct err *err)
+{
+    if (gpu_try(cudaEventRecord(r->forked, r->stream), "fork", err) < 0 ||
+        gpu_try(cudaStreamWaitEvent(r->side, r->forked, 0), "fork", err) < 0 ||
+        relocation_layer(r, m, layer, LINK_TRANSFER, r->side, err) < 0)
+        return -1;
+    return gpu_try(cudaEventRecord(r->joined[layer % 2], r->side), "join", err);
+}
+
+static int run_overlapped(struct gpu_rank *r, struct pass *p, const struct relocation *m,
+                          struct err *err)
+{
+    marks_reset(&r->eager);
+    if (marks_add(&r->eager, ON_SWITCH, r->stream, err) < 0 || bring(r, m, 0, err) < 0)
+        return -1;
+    for (int layer = 0; layer < r->slice->layers; layer++) {
+        if (marks_add(&r->eager, ON_SWITCH, r->stream, err) < 0 ||
+            gpu_try(cudaStreamWaitEvent(r->stream, r->joined[layer % 2], 0), "join", err) < 0 ||
+            (layer + 1 < r->slice->layers && bring(r, m, layer + 1, err) < 0) ||
+            layer_enqueue(r, p, layer, &r->eager, err) < 0)
+            return -1;
+    }
+    return finish(r, &r->eager, err);
+}
+
+static void extend(struct gpu_rank *r, const struct plan_step *s)
+{
+    for (int i = 0; i < s->n_rows; i++)
+        r->cache.request[cache_find(&r->cache, s->row[i].req)].tokens = s->row[i].ctx_tokens;
+}
+
+/* The sum of all ranks, and how many copies of everything it counts. */
+static int sum_up(struct gpu_rank *r, uint64_t *sum, struct err *err)
+{
+    uint64_t all[RANKS_MAX] = {0};
+    size_t bytes[RANKS_MAX];
+    for (int i = 0; i < r->comm->ranks; i++)
+        bytes[i] = sizeof *all;
+    if (cache_checksum(&r->cache, &all[r->comm->rank], err) < 0 ||
+        comm_all_gather(r->comm, all, bytes, err) < 0)
+        return -1;
+    *sum = 0;
+    for (int i = 0; i < r->comm->ranks; i++)
+        *sum += all[i];
+    return 0;
+}
+
+struct kv_check {
+    char from[sizeof((struct layout *)0)->name];
+    uint64_t sum;
+    int copies;
+};
+
+static int check_before(struct gpu_rank *r, struct kv_check *c, struct err *err)
+{
+    memcpy(c->from, r->layout.name, sizeof c->from);
+    c->copies = cache_copies(&r->cache);
+    return r->job->options.unchecked ? 0 : sum_up(r, &c->sum, err);
+}
+
+static int check_after(struct gpu_rank *r, const struct kv_check *c, struct err *err)
+{
+    uint64_t sum;
+    if (r->job->options.unchecked)
+        return 0;
+    if (sum_up(r, &sum, err) < 0)
+        return -1;
+    r->n_switches_checked++;
+    if (sum * (uint64_t)c->copies == c->sum * (uint64_t)cache_copies(&r->cache))
+        return 0;
+    return err_run(err, "KV is not what it was before the switch from %s to %s", c->from,
+                   r->layout.name);
+}
+
+static int run_switch(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
+                      struct relocation **m, int64_t ns[ON_COUNT], struct err *err)
+{
+    *m = relocation_begin(r, to, err);
+    if (*m == NULL)
+        return -1;
+    struct scheme_rows rows = sort_rows(r, s);
+    struct pass *p = r->last = pass_find(r, &rows, err);
+    if (p == NULL)
+        return -1;
+    plan_attention(r, p);
+    if (r->sample != NULL)
+        sample_choose(r->sample, p, &r->scratch.host);
+    /* Captured but not run: what cuBLASLt has to choose is chosen before the clock starts. */
+    if (capture(r, p, err) < 0)
+        return -1;
+    bool overlaps = strcmp(s->mechanism, "overlapped") == 0;
+    if (prepare(r, p, err) < 0 ||
+        (overlaps ? run_overlapped(r, p, *m, err) : run_blocking(r, p, *m, err)) < 0 ||
+        wait_for(r, r->stream, err) < 0)
+        return -1;
+    return marks_read(&r->eager, ns, err);
+}
+
+int step_switch(struct gpu_rank *r, const struct layout *to, struct err *err)
+{
+    struct kv_check c;
+    if (check_before(r, &c, err) < 0)
+        return -1;
+    struct relocation *m = relocation_begin(r, to, err);
+    for (int layer = 0; m != NULL && layer < r->slice->layers; layer++)
+        if (relocation_layer(r, m, layer, LINK_TRANSFER, r->stream, err) < 0)
+            return -1;
+    if (m == NULL || wait_for(r, r->stream, err) < 0 || relocation_end(r, m, err) < 0)
+        return -1;
+    return check_after(r, &c, err);
+}
+
+static int run_with_switch(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
+                           int64_t ns[ON_COUNT], struct err *err)
+{
+    struct kv_check c;
+    struct relocation *m;
+    if (check_before(r, &c, err) < 0 || run_switch(r, s, to, &m, ns, err) < 0 ||
+        relocation_end(r, m, err) < 0)
+        return -1;
+    return check_after(r, &c, err);
+}
+
+static int run_without(struct gpu_rank *r, const struct plan_step *s, int64_t ns[ON_COUNT],
+                       struct err *err)
+{
+    struct scheme_rows rows = sort_rows(r, s);
+    struct pass *p = r->last = pass_find(r, &rows, err);
+    if (p == NULL)
+        return -1;
+    plan_attention(r, p);
+    if (r->sample != NULL)
+        sample_choose(r->sample, p, &r->scratch.host);
+    return run_plain(r, p, ns, err);
+}
+
+static struct plan_times times_of(const int64_t ns[ON_COUNT])
+{
+    struct plan_times t = {
+        .proj_ns = ns[ON_PROJ],
+        .attn_ns = ns[ON_ATTN],
+        .exchange_ns = ns[ON_EXCHANGE],
+        .ffn_ns = ns[ON_FFN],
+        .switch_exposed_ns = ns[ON_SWITCH],
+    };
+    for (int i = 0; i < ON_COUNT; i++)
+        t.step_ns += ns[i];
+    return t;
+}
+
+int step_run(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
+             struct plan_times *times, struct err *err)
+{
+    int64_t ns[ON_COUNT];
+    bool switches = strcmp(to->name, r->layout.name) != 0;
+    if (admit(r, s, err) < 0)
+        return -1;
+    if (switches && strcmp(s->mechanism, "free") == 0) {
+        if (step_switch(r, to, err) < 0)
+            return -1;
+        switches = false;
+    }
+    if ((switches ? run_with_switch(r, s, to, ns, err) : run_without(r, s, ns, err)) < 0)
+        return -1;
+    extend(r, s);
+    *times = times_of(ns);
+    return 0;
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What needs GPUs: every kernel against the CPU on one; with two, the link between them and replay's
+# cuda backend, on both transports: small models through all layouts and switches, each output compared
+# with the reference. Without a GPU it says so and passes.
+#
+# usage: tests/gpu/run.sh BUILD_FOLDER [real]
+#   real: also slices of real models, contexts to 128K, a thousand steps, delays (minutes)
+set -u
+
+here=$(realpath "$(dirname "$0")")
+build=$(realpath "$1") || exit 2
+real=${2:-}
+export WAVETANK_DATA=$(realpath "$here/../..")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+[ "$gpus" -gt 0 ] || { echo "no GPU: skipped"; exit 0; }
+
+# NAME COMMAND...
+expect_ok() {
+    local name=$1 start=$SECONDS
+    shift
+    if "$@" >"$work/said" 2>&1; then
+        passed=$((passed + 1))
+        printf 'ok   %-60s %3d s  %s\n' "$name" $((SECONDS - start)) "$(tail -n 1 "$work/said")"
+    else
+        failed=$((failed + 1))
+        printf 'FAIL %s\n' "$name"
+        tail -n 20 "$work/said"
+    fi
+}
+# NAME PLAN OPTION...
+replay() {
+    local name=$1 plan=$2
+    shift 2
+    expect_ok "$name $*" "$build/bin/wavetank-replay" "$plan" --backend cuda "$@" -o "$work/measured.jsonl"
+}
+plan() { "$here/plan.sh" "$@" >"$work/plan.jsonl"; }
+
+for test in "$build"/gpu/test_*; do
+    [ "$(basename "$test")" = test_link ] || expect_ok "$(basename "$test")" "$test"
+done
+
+if [ "$gpus" -ge 2 ]; then
+    expect_ok "test_link 2 nccl" "$build/gpu/test_link" 2 nccl
+    expect_ok "test_link 2 direct" "$build/gpu/test_link" 2 direct
+    expect_ok "test_link 4 direct, sharing GPUs" "$build/gpu/test_link" 4 direct --share 100
+    for transport in nccl direct; do
+        for model in tiny-mla tiny-gqa tiny-moe; do
+            plan $model 4 2 all 2 overlapped "20 100 1000" 7
+            replay "$model, all switches" "$work/plan.jsonl" --transport $transport
+            replay "$model, all switches" "$work/plan.jsonl" --transport $transport --eager --delay-us 300
+        done
+        plan tiny-moe 4 2 "dop:cache=0.5 tp dop:cache=0.5 dop:rows=owned dp dop:rows=owned" 2 blocking "20 100 1000" 7
+        replay "tiny-moe, variants" "$work/plan.jsonl" --transport $transport
+        plan tiny-mla 4 2 "helix:kvp=2,tpa=1" 5 blocking "20 100 1000 50 60"
+        replay "tiny-mla, HOP-B" "$work/plan.jsonl" --transport $transport --sub-batches 3
+    done
+fi
+
+if [ "$gpus" -ge 2 ] && [ "$real" = real ]; then
+    many="131000 60000 30000 20000 10000 8000 5000 4097 3000 2048 1500 1025 1000 800 600 500"
+    for transport in nccl direct; do
+        for model in deepseek-r1 llama-3.1-405b; do
+            plan $model 4 2 all 2 overlapped "131000 131001 $many $many"
+            replay "$model, B 34 to 128K, all switches" "$work/plan.jsonl" --transport $transport
+            plan $model 4 2 "tp cp dp dop helix:kvp=2,tpa=1" 2 blocking "$many" 512
+            replay "$model, chunked prefill beside decode" "$work/plan.jsonl" --transport $transport
+            plan $model 4 2 "helix:kvp=2,tpa=1" 4 blocking "$many $many"
+            replay "$model, HOP-B" "$work/plan.jsonl" --transport $transport --sub-batches 2
+        done
+        plan deepseek-r1 4 2 "tp dop cp dp helix:kvp=2,tpa=1 dop" 170 overlapped "5000 2000 1000 999"
+        replay "deepseek-r1, 1020 steps" "$work/plan.jsonl" --transport $transport --delay-us 200
+    done
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
