@@ -24,7 +24,7 @@ struct settings {
 };
 
 #define FIELD(name)  offsetof(struct settings, name)
-#define OPTION(name) FIELD(backend_options.name)
+#define OPTION(name) offsetof(struct settings, backend_options.name)
 
 static const struct opt options[] = {
     {"backend", 0, OPT_ENUM, FIELD(backend), "NAME", "host", 0, 0, "host|cuda",

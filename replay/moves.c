@@ -82,20 +82,27 @@ static int64_t place(const struct kv_move *m, const struct kv_shard *k, int64_t 
     return pages + slot * k->row_bytes + (head - k->first_head) * head_row_bytes(m->slice);
 }
 
-/* Blocks first, first + classes, ... (count of them), `rows` of each, KV heads [head, end_head). */
-static struct link_box box_of(const struct kv_move *m, int sender, int receiver, int64_t first,
-                              int64_t count, int rows, int head, int end_head)
+/* KV heads that travel together between two ranks. */
+struct stretch {
+    int sender, receiver;
+    int head, end_head;
+};
+
+/* Blocks first, first + classes, ... (count of them), `rows` of each. */
+static struct link_box box_of(const struct kv_move *m, const struct stretch *s, int64_t first,
+                              int64_t count, int rows)
 {
-    const struct kv_shard *f = &m->from[sender], *t = &m->to[receiver];
+    const struct kv_shard *f = &m->from[s->sender], *t = &m->to[s->receiver];
+    int64_t tokens = (int64_t)m->classes * KV_BLOCK_TOKENS;
     return (struct link_box){
         .blocks = count,
         .rows = rows,
-        .bytes = (end_head - head) * head_row_bytes(m->slice),
-        .from = place(m, f, m->request->from[sender], first, head),
-        .from_block = m->classes / f->shards * KV_BLOCK_TOKENS * f->row_bytes,
+        .bytes = (s->end_head - s->head) * head_row_bytes(m->slice),
+        .from = place(m, f, m->request->from[s->sender], first, s->head),
+        .from_block = tokens / f->shards * f->row_bytes,
         .from_row = f->row_bytes,
-        .to = place(m, t, m->request->to[receiver], first, head),
-        .to_block = m->classes / t->shards * KV_BLOCK_TOKENS * t->row_bytes,
+        .to = place(m, t, m->request->to[s->receiver], first, s->head),
+        .to_block = tokens / t->shards * t->row_bytes,
         .to_row = t->row_bytes,
     };
 }
@@ -122,20 +129,19 @@ static void move_class(struct boxes *b, struct load *load, const struct kv_move 
     bool is_last = whole % m->classes == class;
     int tail = is_last ? (int)(m->request->tokens % KV_BLOCK_TOKENS) : 0;
     int kv_heads = m->slice->model.kv_heads;
-    for (int head = 0, end; head < kv_heads; head = end) {
-        int sender = sender_to(m, load, receiver, class, head);
-        for (end = head + 1; end < kv_heads; end++)
-            if (sender_to(m, load, receiver, class, end) != sender)
+    struct stretch s = {.receiver = receiver};
+    for (; s.head < kv_heads; s.head = s.end_head) {
+        s.sender = sender_to(m, load, receiver, class, s.head);
+        for (s.end_head = s.head + 1; s.end_head < kv_heads; s.end_head++)
+            if (sender_to(m, load, receiver, class, s.end_head) != s.sender)
                 break;
-        if (sender < 0)
+        if (s.sender < 0)
             continue;
-        boxes_add(b, rank, sender, receiver,
-                  box_of(m, sender, receiver, class, count, KV_BLOCK_TOKENS, head, end));
-        boxes_add(b, rank, sender, receiver,
-                  box_of(m, sender, receiver, whole, 1, tail, head, end));
-        if (sender != receiver)
-            load->sent_bytes[sender] +=
-                (count * KV_BLOCK_TOKENS + tail) * (end - head) * head_row_bytes(m->slice);
+        boxes_add(b, rank, s.sender, receiver, box_of(m, &s, class, count, KV_BLOCK_TOKENS));
+        boxes_add(b, rank, s.sender, receiver, box_of(m, &s, whole, 1, tail));
+        if (s.sender != receiver)
+            load->sent_bytes[s.sender] +=
+                (count * KV_BLOCK_TOKENS + tail) * (s.end_head - s.head) * head_row_bytes(m->slice);
     }
 }
 
@@ -169,11 +175,11 @@ static int weight_sender(const struct slice *s, const struct layout pair[2],
 }
 
 void moves_weights(struct boxes *b, const struct slice *s, const struct layout pair[2], int rank,
-                   int layer, enum matrix m, int64_t head_bytes, int64_t at)
+                   const struct move_matrix *m)
 {
     struct load load = {0};
-    struct store_heads heads = store_heads_of(&s->model, m);
-    struct store_cell c = {.part = heads.part, .layer = layer};
+    struct store_heads heads = store_heads_of(&s->model, m->which);
+    struct store_cell c = {.part = heads.part, .layer = m->layer};
     for (int receiver = 0; receiver < pair[0].ranks; receiver++)
         for (int head = 0, end; head < heads.n; head = end) {
             c.head = head;
@@ -185,7 +191,7 @@ void moves_weights(struct boxes *b, const struct slice *s, const struct layout p
             }
             if (sender < 0)
                 continue;
-            int64_t first = at + head * head_bytes, bytes = (end - head) * head_bytes;
+            int64_t first = m->at + head * m->head_bytes, bytes = (end - head) * m->head_bytes;
             boxes_add(b, rank, sender, receiver,
                       (struct link_box){0, 1, 1, bytes, first, bytes, bytes, first, bytes, bytes});
             load.sent_bytes[sender] += bytes;

@@ -38,9 +38,16 @@ bool moves_in_place(const struct layout pair[2]);
 void moves_kv(struct boxes *b, const struct slice *s, const struct layout pair[2], int rank,
               const struct move_request *request, int n);
 
-/* One matrix that is cut by head, lying by head (replay/cuda/weights.h), under the layer's layouts:
- * bytes from its start plus `at`. */
+/* A matrix that is cut by head, lying by head (replay/cuda/weights.h): bytes of one, and where the
+ * first one is. */
+struct move_matrix {
+    int layer;
+    enum matrix which;
+    int64_t head_bytes, at;
+};
+
+/* Under the layouts of its layer. */
 void moves_weights(struct boxes *b, const struct slice *s, const struct layout pair[2], int rank,
-                   int layer, enum matrix m, int64_t head_bytes, int64_t at);
+                   const struct move_matrix *m);
 
 #endif

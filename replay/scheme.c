@@ -60,32 +60,32 @@ static struct scheme_range meet(const struct scheme_range *a, const struct schem
     return (struct scheme_range){first, end - first, head, (int)end_head - head};
 }
 
-void scheme_between(struct boxes *b, const struct scheme *s, enum share_stage from,
-                    enum share_stage to, int64_t first_row, int64_t end_row, int64_t bytes,
-                    int64_t from_at, int64_t to_at)
+void scheme_between(struct boxes *b, const struct scheme *s, const struct scheme_arrays *a,
+                    int64_t first_row, int64_t end_row)
 {
     int ranks = s->layout.ranks;
-    bool parts = from == SHARE_ATTEND && s->partials > 1;
+    bool parts = a->from == SHARE_ATTEND && s->partials > 1;
     struct scheme_range asked = {first_row, end_row - first_row, 0, s->slice->model.heads};
     for (int i = 0; i < ranks * ranks; i++) {
         int sender = i / ranks, receiver = i % ranks;
-        struct scheme_range f = scheme_range_of(s, from, sender);
-        struct scheme_range t = scheme_range_of(s, to, receiver);
+        struct scheme_range f = scheme_range_of(s, a->from, sender);
+        struct scheme_range t = scheme_range_of(s, a->to, receiver);
         struct scheme_range both = meet(&f, &t), box = meet(&both, &asked);
         if (box.rows <= 0 || box.heads <= 0 ||
-            share_repeats_neighbour(s->slice, &s->layout, from, sender))
+            share_repeats_neighbour(s->slice, &s->layout, a->from, sender))
             continue;
         int64_t part = parts ? sender % s->partials * t.rows * t.heads : 0;
-        boxes_add(b, s->rank, sender, receiver,
-                  (struct link_box){
-                      .blocks = 1,
-                      .rows = box.rows,
-                      .bytes = box.heads * bytes,
-                      .from = from_at + index_of(&f, box.first_row, box.first_head) * bytes,
-                      .from_row = f.heads * bytes,
-                      .to = to_at + (part + index_of(&t, box.first_row, box.first_head)) * bytes,
-                      .to_row = t.heads * bytes,
-                  });
+        boxes_add(
+            b, s->rank, sender, receiver,
+            (struct link_box){
+                .blocks = 1,
+                .rows = box.rows,
+                .bytes = box.heads * a->bytes,
+                .from = a->from_at + index_of(&f, box.first_row, box.first_head) * a->bytes,
+                .from_row = f.heads * a->bytes,
+                .to = a->to_at + (part + index_of(&t, box.first_row, box.first_head)) * a->bytes,
+                .to_row = t.heads * a->bytes,
+            });
     }
 }
 

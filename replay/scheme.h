@@ -45,13 +45,18 @@ struct scheme_range scheme_range_of(const struct scheme *s, enum share_stage sta
 /* The rows that live with a rank: all where they are not owned. */
 struct scheme_range scheme_home(const struct scheme *s, int rank);
 
-/* Arrays [rows][heads][bytes] of the ranges of two stages, `from` and `to` bytes into the arena:
- * what is needed at `to` and was done at `from`, of rows [first_row, end_row). Where results are
- * partial (SHARE_ATTEND to SHARE_OUT), `to` is [partials][rows][heads][bytes]. For results that are
+/* Arrays [rows][heads][bytes] of the ranges of two stages, bytes into the arena. Where results are
+ * partial (SHARE_ATTEND to SHARE_OUT), the one at `to` is [partials][rows][heads][bytes]. */
+struct scheme_arrays {
+    enum share_stage from, to;
+    int64_t bytes;
+    int64_t from_at, to_at;
+};
+
+/* What is needed at `to` and was done at `from`, of rows [first_row, end_row). For results that are
  * partial or do not stay (share_stays): of what stays, every rank that did it would send it. */
-void scheme_between(struct boxes *b, const struct scheme *s, enum share_stage from,
-                    enum share_stage to, int64_t first_row, int64_t end_row, int64_t bytes,
-                    int64_t from_at, int64_t to_at);
+void scheme_between(struct boxes *b, const struct scheme *s, const struct scheme_arrays *a,
+                    int64_t first_row, int64_t end_row);
 
 /* An array [all rows][bytes] at the same place on every rank, each row valid where it lives
  * (`homes` SHARE_OWNED) or where its turn is: afterwards everywhere. */

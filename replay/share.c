@@ -86,7 +86,7 @@ bool share_repeats_neighbour(const struct slice *s, const struct layout *l, enum
     if (stage != SHARE_KV || rank == 0)
         return false;
     struct share a = share_of(s, l, stage, rank - 1), b = share_of(s, l, stage, rank);
-    return a.rule == b.rule && a.first_head == b.first_head;
+    return a.rule == SHARE_ALL && a.first_head == b.first_head;
 }
 
 bool share_has_row(const struct share *s, const struct share_rows *rows, int i)

@@ -242,10 +242,11 @@ static int64_t count_words(const struct fake_memory *m)
 static void list_weights(struct boxes *b, const struct slice *s, const struct layout pair[2],
                          int rank, int layer)
 {
-    for (int k = 0; k < BY_HEAD; k++)
-        moves_weights(b, s, pair, rank, layer, by_head[k],
-                      head_words(s, by_head[k]) * FAKE_WORD_BYTES,
-                      matrix_at(s, k) * FAKE_WORD_BYTES);
+    for (int k = 0; k < BY_HEAD; k++) {
+        struct move_matrix m = {layer, by_head[k], head_words(s, by_head[k]) * FAKE_WORD_BYTES,
+                                matrix_at(s, k) * FAKE_WORD_BYTES};
+        moves_weights(b, s, pair, rank, &m);
+    }
 }
 
 /* One layer. Adds to what each rank has received. */

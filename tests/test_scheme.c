@@ -124,10 +124,11 @@ static void add_boxes(struct fake_link *l, const struct batch *b, const struct p
 {
     for (int r = 0; r < l->ranks; r++) {
         struct scheme s;
+        const struct scheme_arrays arrays = {
+            p->from, p->to, WIDTH_BYTES, FROM_WORD * FAKE_WORD_BYTES, TO_WORD * FAKE_WORD_BYTES};
         scheme_init(&s, b->slice, &b->layout, &b->rows, r);
         for (int i = 0; i < parts; i++)
-            scheme_between(&l->boxes[r], &s, p->from, p->to, i > 0 ? end_row[i - 1] : 0, end_row[i],
-                           WIDTH_BYTES, FROM_WORD * FAKE_WORD_BYTES, TO_WORD * FAKE_WORD_BYTES);
+            scheme_between(&l->boxes[r], &s, &arrays, i > 0 ? end_row[i - 1] : 0, end_row[i]);
     }
 }
 
@@ -338,7 +339,8 @@ Test(scheme, query_heads_go_side_by_side_to_the_owner)
     struct slice s = fake_slice(GQA_ON_4);
     struct scheme dop = scheme_on_4(&s, "dop", 1);
     struct boxes b = {0};
-    scheme_between(&b, &dop, SHARE_PROJECT, SHARE_ATTEND, 0, 3, 16, 1000, 8000);
+    scheme_between(&b, &dop, &(struct scheme_arrays){SHARE_PROJECT, SHARE_ATTEND, 16, 1000, 8000},
+                   0, 3);
     cr_assert(b.n_out == 2 && b.n_in == 0);
     cr_assert(is_box(&b.out[0], (struct link_box){0, 1, 1, 32, 1000, 0, 0, 8032, 0, 0}));
     cr_assert(is_box(&b.out[1], (struct link_box){2, 1, 2, 32, 1032, 0, 32, 8032, 0, 128}));
@@ -350,14 +352,15 @@ Test(scheme, partial_outputs_come_in_the_order_of_their_shards)
 {
     struct slice s = fake_slice(GQA_ON_4);
     struct scheme cp = scheme_on_4(&s, "cp", 3);
+    const struct scheme_arrays outputs = {SHARE_ATTEND, SHARE_OUT, 16, 1000, 8000};
     struct boxes b = {0}, none = {0};
-    scheme_between(&b, &cp, SHARE_ATTEND, SHARE_OUT, 0, 3, 16, 1000, 8000);
+    scheme_between(&b, &cp, &outputs, 0, 3);
     cr_assert(b.n_out == 3 && b.n_in == 4);
     for (int r = 0; r < 4; r++) {
         struct link_box want = {r, 1, 1, 128, 1256, 0, 0, 8000 + 128 * r, 0, 0};
         cr_assert(is_box(&b.in[r], want), "from rank %d", r);
     }
-    scheme_between(&none, &cp, SHARE_ATTEND, SHARE_OUT, 0, 2, 16, 1000, 8000);
+    scheme_between(&none, &cp, &outputs, 0, 2);
     cr_assert(none.n_out == 2 && none.n_in == 0); /* rows 0 and 1 are of ranks 1 and 2 */
     boxes_release(&b);
     boxes_release(&none);

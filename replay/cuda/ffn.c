@@ -59,8 +59,8 @@ static int route(struct gpu_rank *r, int layer, int64_t rows, struct store_span 
         return 0;
     int64_t first = (int64_t)layer * ORACLE_ROWS_MAX * m->moe.topk;
     return gpu_try(pick_rows(r->scratch.taps.experts + first, r->scratch.routes.expert,
-                             r->scratch.device.sample_all, ORACLE_ROWS_MAX, m->moe.topk * 4,
-                             r->stream),
+                             r->scratch.device.sample_all, ORACLE_ROWS_MAX,
+                             (int64_t)m->moe.topk * 4, r->stream),
                    "tap", err);
 }
 

@@ -3,7 +3,6 @@
 
 #include <cublasLt.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "replay/cuda/gpu.h"
 #include "sim/base/mem.h"
@@ -12,7 +11,7 @@ enum { WORKSPACE_BYTES = 32 << 20 };
 
 /* A shape with what cuBLASLt made of it. */
 struct kernel {
-    struct gemm shape; /* addresses NULL */
+    struct gemm shape; /* whose addresses mean nothing */
     cublasLtMatmulDesc_t op;
     cublasLtMatrixLayout_t w, x, y;
     cublasLtMatmulAlgo_t algo;
@@ -60,23 +59,28 @@ void gemm_free(struct gemm_context *g)
     free(g);
 }
 
-/* cuBLAS thinks in columns: there, y^T [n][rows] = w^T' x^T. */
-static int describe(cublasLtMatrixLayout_t *l, cudaDataType_t type, int64_t height, int64_t width,
-                    int64_t distance, int batch, int64_t batch_distance, struct err *err)
+/* A matrix as cuBLAS sees it, which thinks in columns: there, y^T [n][rows] = w^T' x^T. */
+struct seen {
+    cudaDataType_t type;
+    int64_t height, width, distance, batch_distance;
+};
+
+static int describe(cublasLtMatrixLayout_t *l, const struct seen *m, int batch, struct err *err)
 {
     int32_t count = batch > 1 ? batch : 1;
-    if (lt_try(cublasLtMatrixLayoutCreate(l, type, (uint64_t)height, (uint64_t)width, distance),
+    if (lt_try(cublasLtMatrixLayoutCreate(l, m->type, (uint64_t)m->height, (uint64_t)m->width,
+                                          m->distance),
                "layout", err) < 0)
         return -1;
-    if (count > 1 &&
-        (lt_try(cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
-                                                 sizeof count),
-                "batch", err) < 0 ||
-         lt_try(cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                                 &batch_distance, sizeof batch_distance),
-                "batch", err) < 0))
+    if (count == 1)
+        return 0;
+    if (lt_try(cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                                sizeof count),
+               "batch", err) < 0)
         return -1;
-    return 0;
+    return lt_try(cublasLtMatrixLayoutSetAttribute(*l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                   &m->batch_distance, sizeof m->batch_distance),
+                  "batch", err);
 }
 
 static int choose_algorithm(struct gemm_context *g, struct kernel *k, struct err *err)
@@ -111,43 +115,32 @@ static int make_kernel(struct gemm_context *g, struct kernel *k, struct err *err
                                                              &turned, sizeof turned),
                               "transposition", err) < 0)
         return -1;
-    int64_t w_height = m->k_first ? m->n : m->k, w_width = m->k_first ? m->k : m->n;
-    if (describe(&k->w, CUDA_R_16BF, w_height, w_width, m->w_row, m->batch, m->w_batch, err) < 0 ||
-        describe(&k->x, CUDA_R_16BF, m->k, m->rows, m->x_row, m->batch, m->x_batch, err) < 0 ||
-        describe(&k->y, type, m->n, m->rows, m->y_row, m->batch, m->y_batch, err) < 0)
+    const struct seen w = {CUDA_R_16BF, m->k_first ? m->n : m->k, m->k_first ? m->k : m->n,
+                           m->w_row, m->w_batch};
+    const struct seen x = {CUDA_R_16BF, m->k, m->rows, m->x_row, m->x_batch};
+    const struct seen y = {type, m->n, m->rows, m->y_row, m->y_batch};
+    if (describe(&k->w, &w, m->batch, err) < 0 || describe(&k->x, &x, m->batch, err) < 0 ||
+        describe(&k->y, &y, m->batch, err) < 0)
         return -1;
     return choose_algorithm(g, k, err);
 }
 
-static struct gemm shape_of(const struct gemm *m)
+static bool has_shape(const struct gemm *a, const struct gemm *b)
 {
-    struct gemm s;
-    memset(&s, 0, sizeof s); /* compared as bytes */
-    s.rows = m->rows;
-    s.n = m->n;
-    s.k = m->k;
-    s.x_row = m->x_row;
-    s.w_row = m->w_row;
-    s.y_row = m->y_row;
-    s.batch = m->batch;
-    s.x_batch = m->x_batch;
-    s.w_batch = m->w_batch;
-    s.y_batch = m->y_batch;
-    s.k_first = m->k_first;
-    s.y_is_fp32 = m->y_is_fp32;
-    return s;
+    return a->rows == b->rows && a->n == b->n && a->k == b->k && a->x_row == b->x_row &&
+           a->w_row == b->w_row && a->y_row == b->y_row && a->batch == b->batch &&
+           a->x_batch == b->x_batch && a->w_batch == b->w_batch && a->y_batch == b->y_batch &&
+           a->k_first == b->k_first && a->y_is_fp32 == b->y_is_fp32;
 }
 
 static struct kernel *find_kernel(struct gemm_context *g, const struct gemm *m, struct err *err)
 {
-    struct gemm shape = shape_of(m);
     for (size_t i = 0; i < g->n; i++)
-        if (memcmp(&g->kernel[i].shape, &shape, sizeof shape) == 0)
+        if (has_shape(&g->kernel[i].shape, m))
             return &g->kernel[i];
     g->kernel = xgrow(g->kernel, &g->cap, g->n + 1, sizeof *g->kernel);
     struct kernel *k = &g->kernel[g->n++];
-    memset(k, 0, sizeof *k);
-    memcpy(&k->shape, &shape, sizeof shape);
+    *k = (struct kernel){.shape = *m};
     return make_kernel(g, k, err) < 0 ? NULL : k;
 }
 

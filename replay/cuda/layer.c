@@ -54,18 +54,23 @@ static int norm_rows(const struct attending *a, const struct link_exchange *to_a
     return exchange(a, to_all, err);
 }
 
-static int rotate(const struct attending *a, const struct scheme_range *rows, uint16_t *from,
-                  int64_t from_row, int64_t from_head, uint16_t *to, int64_t to_row,
-                  int64_t to_head, int width, struct err *err)
+/* Numbers of heads side by side in rows. */
+struct head_rows {
+    uint16_t *first;
+    int64_t row, head; /* distances */
+};
+
+static int rotate(const struct attending *a, const struct scheme_range *rows, struct head_rows from,
+                  struct head_rows to, int width, struct err *err)
 {
-    struct rows_rotate rot = {.from = from,
-                              .to = to,
+    struct rows_rotate rot = {.from = from.first,
+                              .to = to.first,
                               .position = a->x->device.position + rows->first_row,
                               .rows = rows->rows,
-                              .from_row = from_row,
-                              .from_head = from_head,
-                              .to_row = to_row,
-                              .to_head = to_head,
+                              .from_row = from.row,
+                              .from_head = from.head,
+                              .to_row = to.row,
+                              .to_head = to.head,
                               .heads = rows->heads,
                               .width = width};
     return launched(rows_rotate(&rot, a->r->stream), "rotary embedding", err);
@@ -93,16 +98,29 @@ static int absorb(const struct attending *a, const struct scheme_range *rows, st
     };
     if (rank_product(a->r, &g, err) < 0)
         return -1;
-    return rotate(a, rows, a->x->q + nope, g.x_row, width, a->x->query + lora, g.y_row, a->d.query,
-                  a->m->rope_dim, err);
+    return rotate(a, rows, (struct head_rows){a->x->q + nope, g.x_row, width},
+                  (struct head_rows){a->x->query + lora, g.y_row, a->d.query}, a->m->rope_dim, err);
 }
 
-/* y [rows][n] = x [rows][k] w [n][k]', all of them without gaps. */
-static int product(const struct attending *a, const uint16_t *x, const uint16_t *w, uint16_t *y,
-                   int64_t rows, int64_t n, int64_t k, struct err *err)
+/* A matrix [n][k] without gaps. */
+struct dense {
+    const uint16_t *w;
+    int64_t n, k;
+};
+
+/* y [rows][n] = x [rows][k] w', without gaps too. */
+static int product(const struct attending *a, const uint16_t *x, struct dense w, uint16_t *y,
+                   int64_t rows, struct err *err)
 {
-    struct gemm g = {
-        .x = x, .w = w, .y = y, .rows = rows, .n = n, .k = k, .x_row = k, .w_row = k, .y_row = n};
+    struct gemm g = {.x = x,
+                     .w = w.w,
+                     .y = y,
+                     .rows = rows,
+                     .n = w.n,
+                     .k = w.k,
+                     .x_row = w.k,
+                     .w_row = w.k,
+                     .y_row = w.n};
     return rank_product(a->r, &g, err);
 }
 
@@ -112,18 +130,19 @@ static int make_queries(const struct attending *a, struct err *err)
     const struct scheme_range *rows = &a->s->at[SHARE_PROJECT];
     const uint16_t *in = a->x->normed + rows->first_row * m->hidden;
     int64_t width = m->nope_dim + m->rope_dim, n = rows->heads * width;
+    int64_t columns = m->attention == ATTN_MLA ? m->q_lora : m->hidden;
+    struct dense q_b = {weight(a, MAT_Q_B) + rows->first_head * width * columns, n, columns};
     if (m->attention == ATTN_MLA) {
-        const uint16_t *q_b = weight(a, MAT_Q_B) + rows->first_head * width * m->q_lora;
-        if (product(a, in, weight(a, MAT_Q_A), a->x->q_a, rows->rows, m->q_lora, m->hidden, err) <
-                0 ||
-            product(a, a->x->q_a, q_b, a->x->q, rows->rows, n, m->q_lora, err) < 0)
+        struct dense q_a = {weight(a, MAT_Q_A), m->q_lora, m->hidden};
+        if (product(a, in, q_a, a->x->q_a, rows->rows, err) < 0 ||
+            product(a, a->x->q_a, q_b, a->x->q, rows->rows, err) < 0)
             return -1;
         return absorb(a, rows, err);
     }
-    const uint16_t *q = weight(a, MAT_Q_B) + rows->first_head * width * m->hidden;
-    if (product(a, in, q, a->x->query, rows->rows, n, m->hidden, err) < 0)
+    struct head_rows heads = {a->x->query, n, width};
+    if (product(a, in, q_b, a->x->query, rows->rows, err) < 0)
         return -1;
-    return rotate(a, rows, a->x->query, n, width, a->x->query, n, width, (int)width, err);
+    return rotate(a, rows, heads, heads, (int)width, err);
 }
 
 /* K or V of every KV head, side by side in the stored row. */
@@ -155,17 +174,18 @@ static int make_kv(const struct attending *a, struct err *err)
     struct scheme_range rows = a->s->at[SHARE_KV];
     int64_t width = (int64_t)rows.heads * a->d.kv_dim;
     if (m->attention == ATTN_MLA) {
-        uint16_t *rope = a->x->kv + m->kv_lora;
-        if (product(a, a->x->normed + rows.first_row * m->hidden, weight(a, MAT_KV_A), a->x->kv,
-                    rows.rows, width, m->hidden, err) < 0)
+        struct head_rows rotary = {a->x->kv + m->kv_lora, width, width};
+        struct dense kv_a = {weight(a, MAT_KV_A), width, m->hidden};
+        if (product(a, a->x->normed + rows.first_row * m->hidden, kv_a, a->x->kv, rows.rows, err) <
+            0)
             return -1;
-        return rotate(a, &rows, rope, width, width, rope, width, width, m->rope_dim, err);
+        return rotate(a, &rows, rotary, rotary, m->rope_dim, err);
     }
+    struct head_rows keys = {a->x->kv, width, a->d.kv_dim};
     if (make_heads(a, MAT_K_B, &rows, 0, err) < 0 ||
         make_heads(a, MAT_V_B, &rows, a->d.value_at, err) < 0)
         return -1;
-    return rotate(a, &rows, a->x->kv, width, a->d.kv_dim, a->x->kv, width, a->d.kv_dim, m->nope_dim,
-                  err);
+    return rotate(a, &rows, keys, keys, m->nope_dim, err);
 }
 
 static int append_kv(const struct attending *a, struct err *err)

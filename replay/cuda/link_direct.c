@@ -15,10 +15,10 @@
 #include "sim/base/mem.h"
 
 enum {
-    COMPUTE_BLOCKS = 32,
+    COMPUTE_BLOCKS = 64,
     ONE_SHOT_BYTES = 512 << 10,  /* that a rank is sent in all, beyond two ranks */
     ENGINE_COPIES_MAX = 64,      /* in one exchange */
-    ENGINE_COPY_BYTES = 1 << 20, /* and more in each */
+    ENGINE_COPY_BYTES = 4 << 20, /* and more in each */
     ENGINE_ROW_BYTES = 1 << 10,  /* and more in a row */
 };
 

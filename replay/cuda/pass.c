@@ -39,15 +39,17 @@ static int make_inputs(struct gpu_rank *r, const struct scheme *s, struct exchan
     struct head_dims d = head_dims_of(m);
     struct boxes b = {0};
     bool owned = s->layout.rows_owned;
+    const struct scheme_arrays kv = {SHARE_KV, SHARE_STORE, (int64_t)d.kv_dim * BF16_BYTES,
+                                     place(r, r->scratch.kv), place(r, r->scratch.kv_in)};
+    const struct scheme_arrays query = {SHARE_PROJECT, SHARE_ATTEND, (int64_t)d.query * BF16_BYTES,
+                                        place(r, r->scratch.query), place(r, r->scratch.query_in)};
     scheme_gather(&b, s, SHARE_OWNED, (int64_t)m->hidden * BF16_BYTES, place(r, r->scratch.normed));
     if (make(r, &b, owned && has_all_rows(s, SHARE_PROJECT), &e->rows_in, err) < 0)
         return -1;
-    scheme_between(&b, s, SHARE_KV, SHARE_STORE, 0, s->rows.n, (int64_t)d.kv_dim * BF16_BYTES,
-                   place(r, r->scratch.kv), place(r, r->scratch.kv_in));
+    scheme_between(&b, s, &kv, 0, s->rows.n);
     if (make(r, &b, !share_stays(r->slice, &s->layout, SHARE_KV, SHARE_STORE), &e->kv, err) < 0)
         return -1;
-    scheme_between(&b, s, SHARE_PROJECT, SHARE_ATTEND, 0, s->rows.n, (int64_t)d.query * BF16_BYTES,
-                   place(r, r->scratch.query), place(r, r->scratch.query_in));
+    scheme_between(&b, s, &query, 0, s->rows.n);
     return make(r, &b, !share_stays(r->slice, &s->layout, SHARE_PROJECT, SHARE_ATTEND), &e->query,
                 err);
 }
@@ -68,16 +70,18 @@ static int make_outputs(struct gpu_rank *r, const struct pass *p, int kind, stru
     const struct scheme *s = &p->scheme[kind];
     struct head_dims d = head_dims_of(&r->slice->model);
     const struct scratch *x = &r->scratch;
+    const struct scheme_arrays out = {SHARE_ATTEND, SHARE_OUT, (int64_t)d.value * BF16_BYTES,
+                                      place(r, x->out), place(r, x->parts)};
+    const struct scheme_arrays lse = {SHARE_ATTEND, SHARE_OUT, FP32_BYTES, place(r, x->lse),
+                                      place(r, x->parts_lse)};
     bool needed = s->partials > 1 || !share_stays(r->slice, &s->layout, SHARE_ATTEND, SHARE_OUT);
     for (int part = 0; part < p->parts; part++) {
         struct scheme_range rows = pass_part(p, kind, part);
         int64_t first = p->parts > 1 ? rows.first_row : 0;
         int64_t end = p->parts > 1 ? rows.first_row + rows.rows : s->rows.n;
         struct boxes b = {0};
-        scheme_between(&b, s, SHARE_ATTEND, SHARE_OUT, first, end, (int64_t)d.value * BF16_BYTES,
-                       place(r, x->out), place(r, x->parts));
-        scheme_between(&b, s, SHARE_ATTEND, SHARE_OUT, first, end, FP32_BYTES, place(r, x->lse),
-                       place(r, x->parts_lse));
+        scheme_between(&b, s, &out, first, end);
+        scheme_between(&b, s, &lse, first, end);
         if (make(r, &b, needed, &e->out[part], err) < 0)
             return -1;
     }

@@ -35,7 +35,7 @@ int rank_tap_hidden(struct gpu_rank *r, int layer, struct err *err)
     int64_t hidden = r->slice->model.hidden;
     if (r->sample == NULL)
         return 0;
-    return gpu_try(pick_rows(r->scratch.taps.hidden + layer * ORACLE_ROWS_MAX * hidden,
+    return gpu_try(pick_rows(r->scratch.taps.hidden + (int64_t)layer * ORACLE_ROWS_MAX * hidden,
                              r->scratch.x, r->scratch.device.sample_home, ORACLE_ROWS_MAX,
                              hidden * (int64_t)sizeof(float), r->stream),
                    "tap", err);

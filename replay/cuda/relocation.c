@@ -43,10 +43,11 @@ static void list_weights(const struct gpu_rank *r, const struct layout pair[2], 
 {
     for (int m = MAT_Q_B; m <= MAT_O; m++) {
         enum matrix which = (enum matrix)m;
-        if (store_is_by_head(which) && slice_rows(r->slice, layer, which) > 0)
-            moves_weights(b, r->slice, pair, rank, layer, which,
-                          weights_head_bytes(&r->weights, layer, which),
-                          (const char *)r->weights.layer[layer].at[m] - r->arena.base);
+        if (!store_is_by_head(which) || slice_rows(r->slice, layer, which) == 0)
+            continue;
+        struct move_matrix moved = {layer, which, weights_head_bytes(&r->weights, layer, which),
+                                    (const char *)r->weights.layer[layer].at[m] - r->arena.base};
+        moves_weights(b, r->slice, pair, rank, &moved);
     }
 }
 

@@ -62,7 +62,8 @@ static void choose_requests(struct sample *s, const struct plan *p)
             }
             known->fits = known->fits && row->q <= REQUEST_ROWS_MAX;
         }
-    qsort(c, n, sizeof *c, by_tokens);
+    if (n > 1)
+        qsort(c, n, sizeof *c, by_tokens);
     while (fit < n && c[fit].fits)
         fit++;
     for (size_t i = 0; fit > 0 && i < REQUESTS_MAX; i++) {
@@ -210,7 +211,7 @@ static void take_lse(const struct sample *s, const struct gpu_rank *r, const str
     for (int layer = 0; layer < r->slice->layers; layer++) {
         int kind = pass_kind(p, r->slice, layer);
         const struct scheme_range *out = &p->scheme[kind].at[SHARE_OUT];
-        const float *from = tap + layer * ORACLE_ROWS_MAX * heads;
+        const float *from = tap + (int64_t)layer * ORACLE_ROWS_MAX * heads;
         for (int k = 0; k < s->n; k++)
             for (int h = 0; r->scratch.host.sample_out[kind][k] >= 0 && h < out->heads; h++)
                 to[(layer * s->n + k) * heads + out->first_head + h] =
