@@ -20,7 +20,7 @@ static __device__ inline void mbarrier_init(uint64_t *bar, int arrivals)
                  "r"(arrivals));
 }
 
-/* After the inits and before the block or cluster meets: others and copies see them too. */
+/* After the inits and before the barrier of the block: the copy engine sees them too. */
 static __device__ inline void mbarrier_init_fence(void)
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -37,28 +37,6 @@ static __device__ inline void mbarrier_arrive_warp(uint64_t *bar)
     __syncwarp();
     if (threadIdx.x % 32 == 0)
         mbarrier_arrive(bar);
-}
-
-/* The same at the barriers of the first n blocks of the cluster. */
-static __device__ inline void mbarrier_arrive_warp_cluster(uint64_t *bar, int n)
-{
-    __syncwarp();
-    if (threadIdx.x % 32 < n)
-        asm volatile("{\n"
-                     ".reg .b32 there;\n"
-                     "mapa.shared::cluster.u32 there, %0, %1;\n"
-                     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
-                     "}" ::"r"(shared_address(bar)),
-                     "r"(threadIdx.x % 32)
-                     : "memory");
-}
-
-/* All threads of the cluster meet. */
-static __device__ inline void cluster_sync(void)
-{
-    asm volatile("barrier.cluster.arrive.release;\n"
-                 "barrier.cluster.wait.acquire;" ::
-                     : "memory");
 }
 
 /* Arrives, and the phase also waits for so many bytes of copies. */
@@ -83,26 +61,14 @@ static __device__ inline void mbarrier_wait(uint64_t *bar, uint32_t parity)
                  : "memory");
 }
 
-/* The map's box at these coordinates to shared memory, as bytes of the barrier. */
-static __device__ inline void tensor_copy(void *to, const CUtensorMap *map, int x, int y, int z,
+/* The map's box at (column, row) to shared memory, as bytes of the barrier. */
+static __device__ inline void tensor_copy(void *to, const CUtensorMap *map, int column, int row,
                                           uint64_t *bar)
 {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
-                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(bar))
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
+                 "l"(map), "r"(column), "r"(row), "r"(shared_address(bar))
                  : "memory");
-}
-
-/* The same to each of the first n blocks of the cluster: to the same place there, as bytes of the
- * barrier in the same place. */
-static __device__ inline void tensor_copy_cluster(void *to, const CUtensorMap *map, int x, int y,
-                                                  int z, uint64_t *bar, int n)
-{
-    asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(to)),
-        "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(bar)), "h"((uint16_t)((1 << n) - 1))
-        : "memory");
 }
 
 /* Of stages that take turns, which one is next, and the parity of its phase that ends when it is

@@ -5,7 +5,7 @@
  *
  *     load     queries, KV rows      one thread, tensor copies in boxes of 64 columns
  *     score    S = Q K^T, P = exp2   starts on a box as it arrives; keeps maximum and sum
- *     value    O += P V              two warpgroups, 256 columns of O each in registers
+ *     value    O += P V              two warpgroups, half of the columns of O each
  *
  * V is the first 512 columns of K. Their turns are kept by barriers alone, so that scores of the
  * next rows overlap with values of these, and loads with both.
@@ -25,12 +25,10 @@ enum {
     BOX = WGMMA_BOX_COLUMNS,
     BOX_BYTES = 64 * BOX * 2,
     KEY_BOXES = KEY_DIM / BOX,
-    COPY_BOXES = 3, /* in one copy */
-    COPIES = KEY_BOXES / COPY_BOXES,
     VALUE_BOXES = VALUE_DIM / BOX,
     HALF_BOXES = VALUE_BOXES / 2,
-    /* A warpgroup's half of O in products as wide as 128 registers at the start of a kernel let
-     * the compiler have them. */
+    /* A warpgroup's half of O in products as wide as the 128 registers that a thread starts with
+     * let the compiler have them. */
     PARTS = 2,
     PART_BOXES = HALF_BOXES / PARTS,
     PART_SUMS = PART_BOXES * BOX / 2, /* per thread */
@@ -50,8 +48,11 @@ struct mla {
     struct attention a;
     struct attention_plan plan;
     struct attention_partials partials;
-    int cluster; /* blocks of as many head tiles that read the same KV rows load them together */
 };
+
+/* Who frees a stage of KV: each value warpgroup its half of the value, the score warpgroup what is
+ * key only. */
+enum { FREE_LOW, FREE_HIGH, FREE_KEY, FREE_COUNT };
 
 struct alignas(1024) tiles {
     char query[KEY_BOXES][BOX_BYTES];
@@ -59,7 +60,7 @@ struct alignas(1024) tiles {
     char weights[BOX_BYTES];
     float factor[PAIRS]; /* for what is summed so far */
     uint64_t query_full, query_free;
-    uint64_t kv_full[STAGES][COPIES], kv_free[STAGES];
+    uint64_t kv_full[STAGES][KEY_BOXES], kv_free[STAGES][FREE_COUNT];
     uint64_t weights_full, weights_free;
 };
 
@@ -90,24 +91,19 @@ static __device__ void load_query(const struct mla *m, struct tiles *t,
 {
     const int first = item->first_row * m->a.heads + blockIdx.x * PAIRS;
     mbarrier_arrive_expect(&t->query_full, KEY_BOXES * BOX_BYTES);
-    for (int i = 0; i < COPIES; i++)
-        tensor_copy(t->query[i * COPY_BOXES], &m->queries, 0, first, i * COPY_BOXES,
-                    &t->query_full);
+    for (int box = 0; box < KEY_BOXES; box++)
+        tensor_copy(t->query[box], &m->queries, box * BOX, first, &t->query_full);
 }
 
-/* Blocks of a cluster do a share of the copies each, for all of them. */
 static __device__ void load_page(const struct mla *m, struct tiles *t,
                                  const struct mbarrier_turn *turn, int page)
 {
-    mbarrier_wait(&t->kv_free[turn->stage], turn->parity ^ 1);
-    for (int i = 0; i < COPIES; i++) {
-        char *to = t->kv[turn->stage][i * COPY_BOXES];
-        uint64_t *full = &t->kv_full[turn->stage][i];
-        mbarrier_arrive_expect(full, COPY_BOXES * BOX_BYTES);
-        if (m->cluster == 1)
-            tensor_copy(to, &m->pages, 0, page * TOKENS, i * COPY_BOXES, full);
-        else if ((i + turn->stage + blockIdx.x) % m->cluster == 0)
-            tensor_copy_cluster(to, &m->pages, 0, page * TOKENS, i * COPY_BOXES, full, m->cluster);
+    for (int box = 0; box < KEY_BOXES; box++) {
+        if (box % HALF_BOXES == 0)
+            mbarrier_wait(&t->kv_free[turn->stage][box / HALF_BOXES], turn->parity ^ 1);
+        uint64_t *full = &t->kv_full[turn->stage][box];
+        mbarrier_arrive_expect(full, BOX_BYTES);
+        tensor_copy(t->kv[turn->stage][box], &m->pages, box * BOX, page * TOKENS, full);
     }
 }
 
@@ -165,14 +161,13 @@ static __device__ void score(struct tiles *t, const struct mbarrier_turn *turn,
                              float (&s)[TOKENS / 2])
 {
 #pragma unroll
-    for (int k = 0; k < KEY_DIM; k += WGMMA_K) {
-        const int box = k / BOX;
-        if (k % (COPY_BOXES * BOX) == 0) {
-            mbarrier_wait(&t->kv_full[turn->stage][box / COPY_BOXES], turn->parity);
-            wgmma_start(s);
-        }
-        wgmma_64x64(s, wgmma_rows(t->query[box], k % BOX),
-                    wgmma_rows(t->kv[turn->stage][box], k % BOX), k > 0);
+    for (int box = 0; box < KEY_BOXES; box++) {
+        mbarrier_wait(&t->kv_full[turn->stage][box], turn->parity);
+        wgmma_start(s);
+#pragma unroll
+        for (int k = 0; k < BOX; k += WGMMA_K)
+            wgmma_64x64(s, wgmma_rows(t->query[box], k), wgmma_rows(t->kv[turn->stage][box], k),
+                        box + k > 0);
     }
     wgmma_finish(s);
 }
@@ -293,6 +288,7 @@ static __device__ void score_item(const struct mla *m, struct tiles *t,
     for (int block = 0; block < blocks; block++) {
         float s[TOKENS / 2], factor[2];
         score(t, kv, s);
+        mbarrier_arrive_warp(&t->kv_free[kv->stage][FREE_KEY]);
         if (block == blocks - 1)
             mbarrier_arrive_warp(&t->query_free);
         mask(s, state.seen);
@@ -303,7 +299,7 @@ static __device__ void score_item(const struct mla *m, struct tiles *t,
         store_weights(t, s);
         store_factors(t, factor);
         fence_proxy_async();
-        mbarrier_arrive_warp(&t->weights_full);
+        mbarrier_arrive(&t->weights_full);
         mbarrier_advance(weights, 1);
         mbarrier_advance(kv, STAGES);
         for (int k = 0; k < 2; k++)
@@ -311,7 +307,7 @@ static __device__ void score_item(const struct mla *m, struct tiles *t,
     }
     mbarrier_wait(&t->weights_free, weights->parity ^ 1);
     softmax_finish(m, t, &state, &pairs, item->partial >= 0);
-    mbarrier_arrive_warp(&t->weights_full);
+    mbarrier_arrive(&t->weights_full);
     mbarrier_advance(weights, 1);
 }
 
@@ -355,6 +351,21 @@ static __device__ void store_values(const struct mla *m, const float (&o)[PARTS]
     }
 }
 
+/* The warpgroup's half of O += P V. */
+static __device__ void add_values(struct tiles *t, int stage, int half,
+                                  float (&o)[PARTS][PART_SUMS])
+{
+    const char(*values)[BOX_BYTES] = &t->kv[stage][half * HALF_BOXES];
+    wgmma_start(o);
+#pragma unroll
+    for (int k = 0; k < TOKENS; k += WGMMA_K)
+#pragma unroll
+        for (int part = 0; part < PARTS; part++)
+            wgmma_64x128(o[part], wgmma_rows(t->weights, k),
+                         wgmma_columns(values[part * PART_BOXES], k, BOX_BYTES), true);
+    wgmma_finish(o);
+}
+
 static __device__ void value_item(const struct mla *m, struct tiles *t,
                                   const struct attention_item *item, int half,
                                   struct mbarrier_turn *kv, struct mbarrier_turn *weights)
@@ -363,39 +374,33 @@ static __device__ void value_item(const struct mla *m, struct tiles *t,
     for (int block = blocks_of(item); block > 0; block--) {
         mbarrier_wait(&t->weights_full, weights->parity);
         scale_rows(t, o);
-        const char(*values)[BOX_BYTES] = &t->kv[kv->stage][half * HALF_BOXES];
-        wgmma_start(o);
-#pragma unroll
-        for (int k = 0; k < TOKENS; k += WGMMA_K)
-            for (int part = 0; part < PARTS; part++)
-                wgmma_64x128(o[part], wgmma_rows(t->weights, k),
-                             wgmma_columns(values[part * PART_BOXES], k, BOX_BYTES), true);
-        wgmma_finish(o);
-        mbarrier_arrive_warp(&t->weights_free);
-        mbarrier_arrive_warp_cluster(&t->kv_free[kv->stage], m->cluster);
+        add_values(t, kv->stage, half, o);
+        mbarrier_arrive_warp(&t->kv_free[kv->stage][half]);
+        mbarrier_arrive(&t->weights_free);
         mbarrier_advance(weights, 1);
         mbarrier_advance(kv, STAGES);
     }
     mbarrier_wait(&t->weights_full, weights->parity);
     scale_rows(t, o);
-    mbarrier_arrive_warp(&t->weights_free);
+    mbarrier_arrive(&t->weights_free);
     mbarrier_advance(weights, 1);
     const struct pairs pairs = pairs_of(m, item);
     store_values(m, o, &pairs, item->partial >= 0, half);
 }
 
-static __device__ void init_barriers(struct tiles *t, int cluster)
+static __device__ void init_barriers(struct tiles *t)
 {
     const int warps = WARPGROUP / 32;
     mbarrier_init(&t->query_full, 1);
     mbarrier_init(&t->query_free, warps);
     for (int stage = 0; stage < STAGES; stage++) {
-        for (int i = 0; i < COPIES; i++)
-            mbarrier_init(&t->kv_full[stage][i], 1);
-        mbarrier_init(&t->kv_free[stage], 2 * warps * cluster);
+        for (int box = 0; box < KEY_BOXES; box++)
+            mbarrier_init(&t->kv_full[stage][box], 1);
+        for (int i = 0; i < FREE_COUNT; i++)
+            mbarrier_init(&t->kv_free[stage][i], warps);
     }
-    mbarrier_init(&t->weights_full, warps);
-    mbarrier_init(&t->weights_free, 2 * warps);
+    mbarrier_init(&t->weights_full, WARPGROUP);
+    mbarrier_init(&t->weights_free, 2 * WARPGROUP);
     mbarrier_init_fence();
 }
 
@@ -406,8 +411,8 @@ static __global__ void __launch_bounds__(THREADS, 1) attend(const __grid_constan
     struct tiles *t =
         reinterpret_cast<struct tiles *>(shared + (1024 - shared_address(shared) % 1024) % 1024);
     if (threadIdx.x == 0)
-        init_barriers(t, m.cluster);
-    cluster_sync();
+        init_barriers(t);
+    __syncthreads();
 
     const int role = threadIdx.x / WARPGROUP;
     const int first = m.plan.part_first[blockIdx.y], end = m.plan.part_first[blockIdx.y + 1];
@@ -418,7 +423,6 @@ static __global__ void __launch_bounds__(THREADS, 1) attend(const __grid_constan
             load(&m, t);
             cudaTriggerProgrammaticLaunchCompletion(); /* merging may get ready */
         }
-        __syncwarp();
     } else if (role == 1) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"((int)SCORE_REGISTERS));
         for (int i = first; i < end; i++) {
@@ -432,7 +436,6 @@ static __global__ void __launch_bounds__(THREADS, 1) attend(const __grid_constan
             value_item(&m, t, &item, role - 2, &kv, &weights);
         }
     }
-    cluster_sync(); /* the others arrive at barriers of this block until they are done */
 }
 
 static int head_tiles(int heads)
@@ -445,27 +448,18 @@ static cudaError_t launch(const struct attention *a, cudaStream_t stream)
     struct mla m = {};
     m.a = *a;
     m.plan = attention_plan_at(const_cast<void *>(a->plan), &a->bounds);
-    m.cluster = head_tiles(a->heads) % 2 == 0 ? 2 : 1;
     m.partials = attention_partials_of(a, attention_plan_partials_max(&a->bounds));
-    cudaError_t e =
-        tensor_map_columns(&m.queries, a->query, a->rows * a->heads, KEY_DIM, COPY_BOXES);
+    cudaError_t e = tensor_map_rows(&m.queries, a->query, a->rows * a->heads, KEY_DIM);
     /* How many pages there are is not known here, only that the table names none beyond. */
     if (e == cudaSuccess)
-        e = tensor_map_columns(&m.pages, a->pages, (int64_t)1 << 31, KEY_DIM, COPY_BOXES);
+        e = tensor_map_rows(&m.pages, a->pages, (int64_t)1 << 31, KEY_DIM);
     if (e == cudaSuccess)
         e = cudaFuncSetAttribute(attend, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
     if (e != cudaSuccess)
         return e;
-    cudaLaunchAttribute cluster = {};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {(unsigned)m.cluster, 1, 1};
-    const cudaLaunchConfig_t config = {dim3(head_tiles(a->heads), a->bounds.parts),
-                                       dim3(THREADS),
-                                       SHARED_BYTES,
-                                       stream,
-                                       &cluster,
-                                       1};
-    e = cudaLaunchKernelEx(&config, attend, m);
+    const dim3 grid(head_tiles(a->heads), a->bounds.parts);
+    attend<<<grid, THREADS, SHARED_BYTES, stream>>>(m);
+    e = cudaGetLastError();
     return e == cudaSuccess ? attention_merge(a, stream) : e;
 }
 

@@ -28,22 +28,21 @@ static inline cudaError_t tensor_map_encode(tensor_map_encode_fn *encode)
     return e;
 }
 
-/* BF16 [rows][columns], from a multiple of 16 bytes, as [columns / 64][rows][64]: a box holds 64
- * rows of `groups` groups of 64 columns, each as kernels/wgmma.cuh wants it. Rows beyond the last
- * read as zeros. */
-static inline cudaError_t tensor_map_columns(CUtensorMap *map, const uint16_t *from, int64_t rows,
-                                             int columns, int groups)
+/* Boxes of 64 rows and 64 columns of BF16 [rows][columns], from a multiple of 16 bytes, as
+ * kernels/wgmma.cuh wants them; rows beyond the last read as zeros. */
+static inline cudaError_t tensor_map_rows(CUtensorMap *map, const uint16_t *from, int64_t rows,
+                                          int columns)
 {
     tensor_map_encode_fn encode;
     cudaError_t e = tensor_map_encode(&encode);
     if (e != cudaSuccess)
         return e;
-    const cuuint64_t sizes[3] = {64, (cuuint64_t)rows, (cuuint64_t)columns / 64};
-    const cuuint64_t strides_bytes[2] = {2 * (cuuint64_t)columns, 2 * 64};
-    const cuuint32_t box[3] = {64, 64, (cuuint32_t)groups}, steps[3] = {1, 1, 1};
+    const cuuint64_t sizes[2] = {(cuuint64_t)columns, (cuuint64_t)rows};
+    const cuuint64_t row_bytes = 2 * (cuuint64_t)columns;
+    const cuuint32_t box[2] = {64, 64}, steps[2] = {1, 1};
     const CUresult r =
-        encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<uint16_t *>(from), sizes,
-               strides_bytes, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+        encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<uint16_t *>(from), sizes,
+               &row_bytes, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }

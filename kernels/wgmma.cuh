@@ -39,12 +39,11 @@ template <typename Sum> static __device__ inline void wgmma_finish(Sum &sum)
     wgmma_pin(sum);
 }
 
-/* Strides in bytes: between groups of 8 rows, and between boxes side by side. An address in a
- * cluster has the block's rank above its 18 bits. */
+/* Strides in bytes: between groups of 8 rows, and between boxes side by side. */
 static __device__ inline uint64_t wgmma_operand(const void *box, int group_bytes, int box_bytes)
 {
     const uint64_t swizzle_128 = 1;
-    return (uint64_t)(shared_address(box) & 0x3ffff) >> 4 | (uint64_t)(box_bytes >> 4) << 16 |
+    return (uint64_t)(shared_address(box) >> 4) | (uint64_t)(box_bytes >> 4) << 16 |
            (uint64_t)(group_bytes >> 4) << 32 | swizzle_128 << 62;
 }
 

@@ -6,28 +6,23 @@
  */
 #include "kernels/attention.h"
 #include "kernels/kv_pages.h"
-#include "tests/gpu/guarded.cuh"
+#include "tests/gpu/timing.cuh"
 
-#include <algorithm>
 #include <cuda_bf16.h>
-#include <fstream>
 #include <numeric>
 #include <random>
-#include <string>
 
 enum { KEY_DIM = 576, VALUE_DIM = 512, POOL_PAGES = 20480, HEADS_MAX = 128, ROWS_MAX = 512 };
-enum { WARM_UPS = 5, REPEATS = 25, SETS_MAX = 8 };
+enum { SETS_MAX = 8 };
 
 static const double FLOOR_GB_PER_S = 4400, FLOOR_TFLOPS = 790;
-static const size_t SCRATCH_BYTES = (size_t)256 << 20; /* four times the L2 cache */
 
 struct bench {
     guarded<uint16_t> pages{(size_t)POOL_PAGES * KV_PAGE_TOKENS * KEY_DIM};
     guarded<uint16_t> query{(size_t)ROWS_MAX * HEADS_MAX * KEY_DIM};
     guarded<uint16_t> out{(size_t)ROWS_MAX * HEADS_MAX * VALUE_DIM};
     guarded<float> lse{(size_t)ROWS_MAX * HEADS_MAX};
-    guarded<uint32_t> scratch{SCRATCH_BYTES / 4};
-    cudaEvent_t start, stop;
+    stopwatch watch;
     std::mt19937 rng{1};
 };
 
@@ -49,22 +44,10 @@ static __global__ void fill_normal(__nv_bfloat162 *to, int64_t n, uint32_t seed)
     const int64_t threads = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads) {
         const uint32_t h = hash((uint32_t)i ^ seed);
-        const float radius = sqrtf(-2 * logf(((float)h + 1) * 0x1p-33f));
+        const float radius = sqrtf(-2 * logf(((float)h + 1) * 0x1p-32f));
         const float angle = (float)hash(h) * 0x1p-31f;
         to[i] = __floats2bfloat162_rn(radius * cospif(angle), radius * sinpif(angle));
     }
-}
-
-/* Reading leaves the cache clean; what a memset leaves would be written back in the kernel's time.
- */
-static __global__ void read_scratch(uint32_t *scratch, int64_t n)
-{
-    const int64_t threads = (int64_t)gridDim.x * blockDim.x;
-    uint32_t seen = 0;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads)
-        seen |= scratch[i];
-    if (seen == 0) /* never: it holds poison */
-        scratch[0] = seen;
 }
 
 static void fill(guarded<uint16_t> *to, size_t n, uint32_t seed)
@@ -74,26 +57,15 @@ static void fill(guarded<uint16_t> *to, size_t n, uint32_t seed)
     must(cudaGetLastError(), "fill_normal");
 }
 
-/* Median of single launches between two events, in microseconds. Launches take turns over `sets`
- * page tables, tables [sets][requests][table_pages]. */
-static double median_us(struct bench *b, struct attention a, int64_t table_numbers, int sets)
+/* Launches take turns over `sets` page tables, tables [sets][table_numbers]. */
+static double time_us(struct bench *b, struct attention a, int64_t table_numbers, int sets)
 {
-    std::vector<double> us;
     const int32_t *tables = a.table;
-    for (int i = 0; i < WARM_UPS + REPEATS; i++) {
-        float ms;
-        a.table = tables + i % sets * table_numbers;
-        read_scratch<<<1024, 256>>>(b->scratch.data(), SCRATCH_BYTES / 4);
-        must(cudaEventRecord(b->start, 0), "cudaEventRecord");
-        must(mla_attention(&a, 0), "mla_attention");
-        must(cudaEventRecord(b->stop, 0), "cudaEventRecord");
-        must(cudaEventSynchronize(b->stop), "mla_attention");
-        must(cudaEventElapsedTime(&ms, b->start, b->stop), "cudaEventElapsedTime");
-        if (i >= WARM_UPS)
-            us.push_back(1e3 * ms);
-    }
-    std::sort(us.begin(), us.end());
-    return us[REPEATS / 2];
+    int launch = 0;
+    return b->watch.time_us([&] {
+        a.table = tables + launch++ % sets * table_numbers;
+        return mla_attention(&a, 0);
+    });
 }
 
 static void print_row(const struct shape *s, double us, double slots_seen)
@@ -139,24 +111,7 @@ static void bench_shape(struct bench *b, const struct shape *s)
                                 b->lse.data(),   0.0721688f,       table_pages,
                                 bounds,          s->heads,         1,
                                 KEY_DIM,         VALUE_DIM};
-    print_row(s, median_us(b, a, used, sets), slots_seen);
-}
-
-static void print_machine(const char *date)
-{
-    struct cudaDeviceProp device;
-    int cuda;
-    std::string driver = "unknown";
-    std::ifstream version("/proc/driver/nvidia/version");
-    std::getline(version, driver);
-    must(cudaGetDeviceProperties(&device, 0), "device");
-    must(cudaDriverGetVersion(&cuda), "driver");
-    printf("%s, %d SMs, CUDA %d.%d, %s\n\n", device.name, device.multiProcessorCount, cuda / 1000,
-           cuda % 1000 / 10, date);
-    printf("driver: %s\n\n", driver.c_str());
-    printf("| heads | requests | context | us | GB/s of KV | of %.0f | TFLOP/s | of %.0f |\n",
-           FLOOR_GB_PER_S, FLOOR_TFLOPS);
-    printf("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    print_row(s, time_us(b, a, used, sets), slots_seen);
 }
 
 int main(int argc, char **argv)
@@ -167,16 +122,18 @@ int main(int argc, char **argv)
         return 0;
     }
     print_machine(argc > 1 ? argv[1] : "no date given");
+    printf("| heads | requests | context | us | GB/s of KV | of %.0f | TFLOP/s | of %.0f |\n",
+           FLOOR_GB_PER_S, FLOOR_TFLOPS);
+    printf("| --- | --- | --- | --- | --- | --- | --- | --- |\n");
     struct bench b;
-    must(cudaEventCreate(&b.start), "cudaEventCreate");
-    must(cudaEventCreate(&b.stop), "cudaEventCreate");
     fill(&b.pages, (size_t)POOL_PAGES * KV_PAGE_TOKENS * KEY_DIM, 1);
     fill(&b.query, (size_t)ROWS_MAX * HEADS_MAX * KEY_DIM, 2);
     for (int heads : {8, 16, 32, 64, 128}) {
         const struct shape shapes[] = {{heads, 16, 1, 65536},
                                        {heads, 32, 1, 32768},
                                        {heads, 1, 1, 131072},
-                                       {heads, 64, 1, 4096}};
+                                       {heads, 64, 1, 4096},
+                                       {heads, 1, 1, 1024}};
         for (const struct shape &s : shapes)
             bench_shape(&b, &s);
     }

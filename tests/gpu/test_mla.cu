@@ -7,47 +7,19 @@
  */
 #include "kernels/attention.h"
 #include "kernels/kv_pages.h"
-#include "tests/gpu/guarded.cuh"
+#include "tests/gpu/checks.cuh"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <numeric>
-#include <random>
-
-typedef std::vector<uint16_t> bf16s;
 
 static const double OUT_L2_MAX = 5e-3, LSE_MAX = 1e-3;
-static int n_passed, n_failed;
-static std::mt19937_64 rng(20261130);
-
-static int pick(int low, int high)
-{
-    return std::uniform_int_distribution<int>(low, high)(rng);
-}
-
-static float from_bf16(uint16_t bits)
-{
-    const uint32_t wide = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &wide, sizeof x);
-    return x;
-}
 
 /* n normally distributed numbers: runs of a pool from random places. */
 static bf16s random_normal(size_t n)
 {
     enum { POOL = 1 << 20, RUN = 1 << 10 };
     static bf16s pool;
-    if (pool.empty()) {
-        std::normal_distribution<float> normal;
-        for (int i = 0; i < POOL; i++) {
-            const float x = normal(rng);
-            uint32_t bits;
-            memcpy(&bits, &x, sizeof bits);
-            pool.push_back((uint16_t)((bits + 0x8000) >> 16));
-        }
-    }
+    if (pool.empty())
+        pool = random_rows(POOL);
     bf16s v;
     v.reserve(n + RUN);
     while (v.size() < n) {
@@ -143,7 +115,7 @@ static struct want reference(const struct mla_case *c, const struct batch *b, in
     double max = -INFINITY, sum = 0;
     for (int64_t i = 0; i < slots; i++) {
         for (int d = 0; d < c->key_dim; d++)
-            s[i] += (double)from_bf16(query[d]) * from_bf16(kv[i * c->key_dim + d]);
+            s[i] += from_bits(query[d]) * from_bits(kv[i * c->key_dim + d]);
         s[i] *= c->scale;
         max = std::max(max, s[i]);
     }
@@ -151,7 +123,7 @@ static struct want reference(const struct mla_case *c, const struct batch *b, in
         const double p = exp(s[i] - max);
         sum += p;
         for (int d = 0; d < c->value_dim; d++)
-            w.out[d] += p * from_bf16(kv[i * c->key_dim + d]);
+            w.out[d] += p * from_bits(kv[i * c->key_dim + d]);
     }
     for (double &x : w.out)
         x = sum > 0 ? x / sum : 0;
@@ -175,7 +147,7 @@ static void compare(const struct mla_case *c, const struct batch *b, int64_t row
     if (want.lse == -INFINITY)
         lse_off = lse[pair] == -INFINITY ? 0 : INFINITY;
     for (int d = 0; d < c->value_dim; d++) {
-        const double got = from_bf16(out[pair * c->value_dim + d]);
+        const double got = from_bits(out[pair * c->value_dim + d]);
         off += (got - want.out[d]) * (got - want.out[d]);
         size += want.out[d] * want.out[d];
     }
@@ -186,8 +158,8 @@ static void compare(const struct mla_case *c, const struct batch *b, int64_t row
                    "out %g %g .. %g for %g %g .. %g\n",
                    (long long)row, (long long)b->rows, b->row_request[row], head,
                    (long long)b->row_slots[row], l2, lse[pair], want.lse,
-                   from_bf16(out[pair * c->value_dim]), from_bf16(out[pair * c->value_dim + 1]),
-                   from_bf16(out[(pair + 1) * c->value_dim - 1]), want.out[0], want.out[1],
+                   from_bits(out[pair * c->value_dim]), from_bits(out[pair * c->value_dim + 1]),
+                   from_bits(out[(pair + 1) * c->value_dim - 1]), want.out[0], want.out[1],
                    want.out[c->value_dim - 1]);
         worst->ok = false;
     }
@@ -208,7 +180,7 @@ static struct worst compare_samples(const struct mla_case *c, const struct batch
     for (int i = 0; i < 24; i++)
         compare(c, b, pick(0, (int)b->rows - 1), pick(0, c->heads - 1), out, lse, &worst);
     for (int64_t i = 0; i < (int64_t)out.size() && worst.ok; i++)
-        if (std::isnan(from_bf16(out[i]))) {
+        if (std::isnan(from_bits(out[i]))) {
             printf("    NaN in row %lld, head %lld, column %lld\n",
                    (long long)(i / c->value_dim / c->heads),
                    (long long)(i / c->value_dim % c->heads), (long long)(i % c->value_dim));
@@ -220,11 +192,10 @@ static struct worst compare_samples(const struct mla_case *c, const struct batch
 static void report(const struct mla_case *c, int64_t rows, int parts, const struct worst *w,
                    bool fenced)
 {
-    const bool ok = w->ok && fenced;
-    ok ? n_passed++ : n_failed++;
-    printf("%s: %s, %d heads, %lld rows, shard %d of %d, %d parts: L2 %.1e, LSE %.1e%s\n",
-           ok ? "ok" : "FAILED", c->name, c->heads, (long long)rows, c->shard, c->shards, parts,
-           w->out, w->lse, fenced ? "" : ", wrote out of bounds");
+    printf("%s, %d heads, %lld rows, shard %d of %d, %d parts: L2 %.1e, LSE %.1e%s\n", c->name,
+           c->heads, (long long)rows, c->shard, c->shards, parts, w->out, w->lse,
+           fenced ? "" : ", wrote out of bounds");
+    check(w->ok && fenced, c->name);
     fflush(stdout);
 }
 
@@ -271,7 +242,7 @@ struct device_batch {
             c->key_dim,   c->value_dim};
     }
 
-    void check(const struct batch *b) const
+    void compare_with(const struct batch *b) const
     {
         must(cudaDeviceSynchronize(), c->name);
         const struct worst worst = compare_samples(c, b, out.read(), lse.read());
@@ -298,7 +269,7 @@ static void test_case(const struct mla_case *c)
     d.load(&b);
     const struct attention a = d.launch_of(&b);
     must(mla_attention(&a, 0), c->name);
-    d.check(&b);
+    d.compare_with(&b);
 }
 
 /* A captured launch, replayed over other data, contexts and plans of the same sizes. */
@@ -319,7 +290,7 @@ static void test_replays(struct mla_case c)
     for (int replay = 0; replay < 4; replay++) {
         d.load(&b);
         must(cudaGraphLaunch(exec, stream), c.name);
-        d.check(&b);
+        d.compare_with(&b);
         const int64_t table_pages = b.table_pages;
         for (size_t r = 1; r < c.requests.size(); r++) /* the first keeps the table's width */
             c.requests[r].tokens = pick(0, (int)largest[r].tokens);
