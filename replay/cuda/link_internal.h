@@ -12,7 +12,7 @@
 #include "replay/cuda/link.h"
 
 /* Each channel has two halves of scratch memory, used in turns. */
-#define LINK_HALF_BYTES    ((size_t)64 << 20)
+#define LINK_HALF_BYTES    ((size_t)32 << 20)
 #define LINK_SCRATCH_BYTES ((size_t)2 * LINK_CHANNELS * LINK_HALF_BYTES)
 
 enum { LINK_TIMEOUT_S = 10, LINK_PROBE_S = 5 };

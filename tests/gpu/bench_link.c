@@ -226,6 +226,7 @@ static int report_exchange(struct bench *b, enum link_transport transport, enum 
     struct work w = {run_exchange, transport, channel, make(b, transport, shape, bytes), bytes};
     if (w.exchange == NULL)
         return -1;
+    w.bytes = link_exchange_sent_bytes(w.exchange) / (b->f->ranks - 1);
     int result = report(b, &w);
     link_exchange_free(w.exchange);
     return result;
@@ -251,7 +252,7 @@ static int bench_exchanges(struct bench *b)
     title(b,
           "Microseconds (GB/s) an exchange of so many bytes to every other rank. Strided: rows of "
           "up to 72 KiB with gaps of as much, at both ends. Transfer: eager, by the copy engine "
-          "from 1 MiB on.\n\n"
+          "from 4 MiB on.\n\n"
           "| bytes | bare NCCL send/recv | nccl, contiguous | nccl, strided | direct, contiguous "
           "| direct, strided | direct transfer, contiguous | direct transfer, strided |\n"
           "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
