@@ -130,7 +130,7 @@ gputest: $(gpu_tests) replay
 	@tests/gpu/run.sh $(B) $(GPU_TESTS)
 gpubench: $(benches)
 	@for bench in $(benches); do $$bench "$$(date +%F)" && echo || exit 1; done
-$(B)/gpu/%: $$(call obj,$$(wildcard tests/gpu/%.c tests/gpu/%.cu)) $(gpu_parts) $(B)/lib/cuda.a \
+$(B)/gpu/%: $$(call obj,$$(wildcard tests/gpu/$$*.c tests/gpu/$$*.cu)) $(gpu_parts) $(B)/lib/cuda.a \
             $(B)/lib/kernels.a $(B)/lib/replay.a $(common)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(EVENT) $(LIBS) -Wl,--as-needed $(CUDA_LIBS)

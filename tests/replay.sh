@@ -77,6 +77,8 @@ refuse "a sparse model" "sparse attention, which replay does not run" ../sparse.
 refuse "a large model" "too large for the host backend" ../large.jsonl -o m.jsonl
 refuse "an impossible layout" "kvp" ../layout.jsonl -o m.jsonl
 refuse "no output named" "-o: say where" "$plan"
+grep -q cublasLt "$replay" ||
+    refuse "no CUDA built in" "make replay" "$plan" --backend cuda -o m.jsonl
 refuse "an unknown backend" "--backend" "$plan" --backend cda -o m.jsonl
 expect "nothing is written" "" "$(ls)"
 cd ..

@@ -6,7 +6,7 @@
 # with the reference. Without a GPU it says so and passes.
 #
 # usage: tests/gpu/run.sh BUILD_FOLDER [real]
-#   real: also slices of real models, contexts to 128K, a thousand steps, delays (minutes)
+#   real: slices of real models, contexts to 128K, a thousand steps, instead of the small ones
 set -u
 
 here=$(realpath "$(dirname "$0")")
@@ -26,7 +26,8 @@ expect_ok() {
     shift
     if "$@" >"$work/said" 2>&1; then
         passed=$((passed + 1))
-        printf 'ok   %-60s %3d s  %s\n' "$name" $((SECONDS - start)) "$(tail -n 1 "$work/said")"
+        printf 'ok   %-60s %3d s  %s\n' "$name" $((SECONDS - start)) \
+            "$(grep '^largest errors' "$work/said" || tail -n 1 "$work/said")"
     else
         failed=$((failed + 1))
         printf 'FAIL %s\n' "$name"
@@ -41,11 +42,11 @@ replay() {
 }
 plan() { "$here/plan.sh" "$@" >"$work/plan.jsonl"; }
 
-for test in "$build"/gpu/test_*; do
+[ "$real" = real ] || for test in "$build"/gpu/test_*; do
     [ "$(basename "$test")" = test_link ] || expect_ok "$(basename "$test")" "$test"
 done
 
-if [ "$gpus" -ge 2 ]; then
+if [ "$gpus" -ge 2 ] && [ "$real" != real ]; then
     expect_ok "test_link 2 nccl" "$build/gpu/test_link" 2 nccl
     expect_ok "test_link 2 direct" "$build/gpu/test_link" 2 direct
     expect_ok "test_link 4 direct, sharing GPUs" "$build/gpu/test_link" 4 direct --share 100
@@ -60,6 +61,7 @@ if [ "$gpus" -ge 2 ]; then
         plan tiny-mla 4 2 "helix:kvp=2,tpa=1" 5 blocking "20 100 1000 50 60"
         replay "tiny-mla, HOP-B" "$work/plan.jsonl" --transport $transport --sub-batches 3
     done
+    expect_ok "faults" "$here/faults.sh" "$build"
 fi
 
 if [ "$gpus" -ge 2 ] && [ "$real" = real ]; then
@@ -73,8 +75,11 @@ if [ "$gpus" -ge 2 ] && [ "$real" = real ]; then
             plan $model 4 2 "helix:kvp=2,tpa=1" 4 blocking "$many $many"
             replay "$model, HOP-B" "$work/plan.jsonl" --transport $transport --sub-batches 2
         done
-        plan deepseek-r1 4 2 "tp dop cp dp helix:kvp=2,tpa=1 dop" 170 overlapped "5000 2000 1000 999"
-        replay "deepseek-r1, 1020 steps" "$work/plan.jsonl" --transport $transport --delay-us 200
+        for steps in "tiny-mla 170" "tiny-gqa 170" "deepseek-r1 10"; do
+            read -r model each <<<"$steps"
+            plan $model 4 2 "tp dop cp dp helix:kvp=2,tpa=1 dop" "$each" overlapped "5000 2000 1000 999"
+            replay "$model, $((6 * each)) steps" "$work/plan.jsonl" --transport $transport --delay-us 200
+        done
     done
 fi
 echo "$passed passed, $failed failed"
