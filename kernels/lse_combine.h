@@ -2,7 +2,7 @@
  *
  * Attention over disjoint sets of positions, from the results over each: with natural-log sums of
  * exponentials L_i, L = ln sum exp(L_i) and O = sum exp(L_i - L) O_i. A partial result with
- * L_i = -infinity is of an empty set, and its O_i is not read, whatever it holds. When all are
+ * L_i = -infinity is of an empty set, and its O_i does not count, whatever it holds. When all are
  * empty, O = 0 and L = -infinity. NaN or +infinity in L_i shows in the result.
  */
 #ifndef KERNELS_LSE_COMBINE_H
@@ -15,8 +15,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum { LSE_PARTIALS_MAX = 1024 };
 
 struct lse_combine {
     const void *partial;             /* [partials][rows][heads][dim], FP32 or BF16 */
