@@ -18,9 +18,15 @@ struct backend_options {
     int transport;        /* enum link_transport */
     int64_t sub_batches;  /* of Helix's HOP-B; 1: no overlap */
     int64_t transfer_sms; /* for a switch under way beside computation */
+    int64_t repeats;      /* of a step without a switch, for p50 and p95 */
     int64_t delay_us;     /* random waits up to this before exchanges, to shake out races */
     bool eager;           /* no CUDA graphs */
     bool unchecked;       /* no comparison with the reference, no poison */
+};
+
+/* A rank's, of a step's repeats, each key on its own. */
+struct backend_times {
+    struct plan_times p50, p95;
 };
 
 struct backend {
@@ -44,7 +50,7 @@ struct backend {
     int (*enter)(void *self, const struct layout *to, struct err *err);
     /* Run a step under `to`: when that is not the layout in force, the switch is part of it. */
     int (*step)(void *self, const struct plan_step *s, const struct layout *to,
-                struct plan_times *times, struct err *err);
+                struct backend_times *times, struct err *err);
     /* The last step's outputs against the reference: *error on rank 0 the largest, relative (what
      * to, the backend says), else 0. Fails when it is too large to be rounding. */
     int (*compare)(void *self, double *error, struct err *err);

@@ -158,21 +158,24 @@ int driver_run_rank(const struct driver_job *job, struct comm *comm, int local_r
     return rc;
 }
 
+static void keep_slowest(struct plan_times *slowest, const struct plan_times *t)
+{
+    slowest->step_ns = max_i64(slowest->step_ns, t->step_ns);
+    slowest->proj_ns = max_i64(slowest->proj_ns, t->proj_ns);
+    slowest->attn_ns = max_i64(slowest->attn_ns, t->attn_ns);
+    slowest->exchange_ns = max_i64(slowest->exchange_ns, t->exchange_ns);
+    slowest->ffn_ns = max_i64(slowest->ffn_ns, t->ffn_ns);
+    slowest->switch_exposed_ns = max_i64(slowest->switch_exposed_ns, t->switch_exposed_ns);
+}
+
 void driver_join(struct plan_step *s, const struct driver_result *r, int ranks)
 {
-    struct plan_times slowest = {0};
-    double error = 0;
-    for (int i = 0; i < ranks; i++) {
-        const struct plan_times *t = &r[i].times;
-        slowest.step_ns = max_i64(slowest.step_ns, t->step_ns);
-        slowest.proj_ns = max_i64(slowest.proj_ns, t->proj_ns);
-        slowest.attn_ns = max_i64(slowest.attn_ns, t->attn_ns);
-        slowest.exchange_ns = max_i64(slowest.exchange_ns, t->exchange_ns);
-        slowest.ffn_ns = max_i64(slowest.ffn_ns, t->ffn_ns);
-        slowest.switch_exposed_ns = max_i64(slowest.switch_exposed_ns, t->switch_exposed_ns);
-        error = r[i].check_error > error ? r[i].check_error : error;
-    }
     s->is_measured = true;
-    s->meas_p50 = s->meas_p95 = slowest; /* each step runs once */
-    s->check_error = error;
+    s->meas_p50 = s->meas_p95 = (struct plan_times){0};
+    s->check_error = 0;
+    for (int i = 0; i < ranks; i++) {
+        keep_slowest(&s->meas_p50, &r[i].times.p50);
+        keep_slowest(&s->meas_p95, &r[i].times.p95);
+        s->check_error = r[i].check_error > s->check_error ? r[i].check_error : s->check_error;
+    }
 }

@@ -21,7 +21,7 @@ struct driver_job {
 
 /* What a rank says of a step: fixed size, sent as bytes. */
 struct driver_result {
-    struct plan_times times;
+    struct backend_times times;
     double check_error; /* rank 0's: see backend.compare; the others say 0 */
 };
 

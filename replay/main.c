@@ -41,6 +41,8 @@ static const struct opt options[] = {
      "cuda: parts of Helix's HOP-B, exchanged while the next one attends (1: no overlap)"},
     {"transfer-sms", 0, OPT_I64, OPTION(transfer_sms), "N", "8", 1, 64, NULL,
      "cuda: SMs that a switch under way may take from computation"},
+    {"repeats", 0, OPT_I64, OPTION(repeats), "N", "1", 1, 100000, NULL,
+     "cuda: runs of each step that has no switch, for p50 and p95"},
     {"eager", 0, OPT_FLAG, OPTION(eager), NULL, NULL, 0, 0, NULL, "cuda: no CUDA graphs"},
     {"unchecked", 0, OPT_FLAG, OPTION(unchecked), NULL, NULL, 0, 0, NULL,
      "compare nothing with the reference, for timing alone"},

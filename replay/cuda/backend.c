@@ -241,7 +241,7 @@ static int enter(void *self, const struct layout *to, struct err *err)
 }
 
 static int step(void *self, const struct plan_step *s, const struct layout *to,
-                struct plan_times *times, struct err *err)
+                struct backend_times *times, struct err *err)
 {
     struct gpu_rank *r = self;
     return fails(r, step_run(r, s, to, times, err));

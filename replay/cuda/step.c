@@ -160,11 +160,11 @@ static int warm_up(struct gpu_rank *r, struct pass *p, struct err *err)
     return r->job->options.eager ? 0 : capture(r, p, err);
 }
 
-static int run_plain(struct gpu_rank *r, struct pass *p, int64_t ns[ON_COUNT], struct err *err)
+static int run_once(struct gpu_rank *r, struct pass *p, bool eager, int64_t ns[ON_COUNT],
+                    struct err *err)
 {
-    if (warm_up(r, p, err) < 0 || prepare(r, p, err) < 0)
+    if (prepare(r, p, err) < 0)
         return -1;
-    bool eager = r->job->options.eager;
     if (eager ? enqueue(r, p, &r->eager, err) < 0
               : gpu_try(cudaGraphLaunch(p->graph, r->stream), "graph", err) < 0)
         return -1;
@@ -263,19 +263,28 @@ static int check_after(struct gpu_rank *r, const struct kv_check *c, struct err 
                    r->layout.name);
 }
 
+/* The step's rows sorted, their pass made, and what it reads written. */
+static struct pass *ready(struct gpu_rank *r, const struct plan_step *s, struct err *err)
+{
+    struct scheme_rows rows = sort_rows(r, s);
+    struct pass *p = r->last = pass_find(r, &rows, err);
+    if (p == NULL)
+        return NULL;
+    plan_attention(r, p);
+    if (r->sample != NULL)
+        sample_choose(r->sample, p, &r->scratch.host);
+    return p;
+}
+
 static int run_switch(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
                       struct relocation **m, int64_t ns[ON_COUNT], struct err *err)
 {
     *m = relocation_begin(r, to, err);
     if (*m == NULL)
         return -1;
-    struct scheme_rows rows = sort_rows(r, s);
-    struct pass *p = r->last = pass_find(r, &rows, err);
+    struct pass *p = ready(r, s, err);
     if (p == NULL)
         return -1;
-    plan_attention(r, p);
-    if (r->sample != NULL)
-        sample_choose(r->sample, p, &r->scratch.host);
     /* Captured but not run: what cuBLASLt has to choose is chosen before the clock starts. */
     if (capture(r, p, err) < 0)
         return -1;
@@ -312,17 +321,14 @@ static int run_with_switch(struct gpu_rank *r, const struct plan_step *s, const 
     return check_after(r, &c, err);
 }
 
-static int run_without(struct gpu_rank *r, const struct plan_step *s, int64_t ns[ON_COUNT],
-                       struct err *err)
+/* Target-ready: what the steps with a switch are compared with, so enqueued as they are. */
+static int run_ready(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
+                     int64_t ns[ON_COUNT], struct err *err)
 {
-    struct scheme_rows rows = sort_rows(r, s);
-    struct pass *p = r->last = pass_find(r, &rows, err);
-    if (p == NULL)
+    if (step_switch(r, to, err) < 0)
         return -1;
-    plan_attention(r, p);
-    if (r->sample != NULL)
-        sample_choose(r->sample, p, &r->scratch.host);
-    return run_plain(r, p, ns, err);
+    struct pass *p = ready(r, s, err);
+    return p == NULL || capture(r, p, err) < 0 ? -1 : run_once(r, p, true, ns, err);
 }
 
 static struct plan_times times_of(const int64_t ns[ON_COUNT])
@@ -339,21 +345,66 @@ static struct plan_times times_of(const int64_t ns[ON_COUNT])
     return t;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of each key on its own: the nearest rank. */
+static struct plan_times percentile(const struct plan_times *t, int n, double frac)
+{
+    enum { KEYS = sizeof *t / sizeof(int64_t) };
+    struct plan_times out;
+    int64_t *sorted = xcalloc((size_t)n, sizeof *sorted);
+    int at = (int)(frac * n + 0.5) - 1;
+    for (int key = 0; key < KEYS; key++) {
+        for (int i = 0; i < n; i++)
+            memcpy(&sorted[i], (const char *)&t[i] + (size_t)key * sizeof(int64_t), sizeof *sorted);
+        qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+        memcpy((char *)&out + (size_t)key * sizeof(int64_t), &sorted[at < 0 ? 0 : at],
+               sizeof *sorted);
+    }
+    free(sorted);
+    return out;
+}
+
+static int run_repeats(struct gpu_rank *r, const struct plan_step *s, struct backend_times *times,
+                       struct err *err)
+{
+    int n = (int)max_i64(1, r->job->options.repeats), rc = 0;
+    struct plan_times *each = xcalloc((size_t)n, sizeof *each);
+    struct pass *p = ready(r, s, err);
+    if (p == NULL || warm_up(r, p, err) < 0)
+        rc = -1;
+    for (int i = 0; rc == 0 && i < n; i++) {
+        int64_t ns[ON_COUNT];
+        rc = run_once(r, p, r->job->options.eager, ns, err);
+        if (rc == 0)
+            each[i] = times_of(ns);
+    }
+    if (rc == 0)
+        *times = (struct backend_times){percentile(each, n, 0.5), percentile(each, n, 0.95)};
+    free(each);
+    return rc;
+}
+
 int step_run(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
-             struct plan_times *times, struct err *err)
+             struct backend_times *times, struct err *err)
 {
     int64_t ns[ON_COUNT];
     bool switches = strcmp(to->name, r->layout.name) != 0;
+    bool is_free = strcmp(s->mechanism, "free") == 0;
     if (admit(r, s, err) < 0)
         return -1;
-    if (switches && strcmp(s->mechanism, "free") == 0) {
-        if (step_switch(r, to, err) < 0)
+    if (!switches) {
+        if (run_repeats(r, s, times, err) < 0)
             return -1;
-        switches = false;
-    }
-    if ((switches ? run_with_switch(r, s, to, ns, err) : run_without(r, s, ns, err)) < 0)
+    } else if ((is_free ? run_ready(r, s, to, ns, err) : run_with_switch(r, s, to, ns, err)) < 0) {
         return -1;
+    } else {
+        times->p50 = times->p95 = times_of(ns);
+    }
     extend(r, s);
-    *times = times_of(ns);
     return 0;
 }
