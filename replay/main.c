@@ -7,11 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "replay/calibrate.h"
 #include "replay/driver.h"
 #include "replay/launch.h"
 #include "sim/base/file.h"
 #include "sim/base/mem.h"
 #include "sim/base/opt.h"
+#include "sim/base/progress.h"
 
 static const struct backend *const backends[] = {&backend_host, &backend_cuda}; /* as named below */
 
@@ -21,6 +23,7 @@ struct settings {
     int64_t ranks, layers, port;
     double stall_s;
     const char *out;
+    const char *model, *cluster, *work; /* of a calibration */
 };
 
 #define FIELD(name)  offsetof(struct settings, name)
@@ -48,6 +51,12 @@ static const struct opt options[] = {
      "compare nothing with the reference, for timing alone"},
     {"delay-us", 0, OPT_I64, OPTION(delay_us), "N", "0", 0, 1000000, NULL,
      "cuda: random waits up to this before exchanges, to shake out races"},
+    {"model", 0, OPT_STR, FIELD(model), "NAME", NULL, 0, 0, NULL,
+     "calibrate: the model whose shapes are measured"},
+    {"cluster", 0, OPT_STR, FIELD(cluster), "NAME", NULL, 0, 0, NULL,
+     "calibrate: the machine that is measured"},
+    {"work", 0, OPT_STR, FIELD(work), "FOLDER", NULL, 0, 0, NULL,
+     "calibrate: keep what is measured here (default: FILE.work)"},
     {"stall-s", 0, OPT_F64, FIELD(stall_s), "S", "60", 1, 86400, NULL,
      "a rank that stays so long in one step has stalled, and the run ends"},
     {"port", 0, OPT_I64, FIELD(port), "N", "0", 0, 65535, NULL,
@@ -60,6 +69,7 @@ struct session {
     struct settings settings;
     struct driver_job job;
     struct outfile out;
+    struct progress progress;
     double worst_error;
     int n_done;
 };
@@ -79,6 +89,7 @@ static int write_step(void *arg, int index, const struct control_result *results
     if (step->check_error > s->worst_error)
         s->worst_error = step->check_error;
     s->n_done++;
+    progress_update(&s->progress, s->n_done);
     return 0;
 }
 
@@ -125,9 +136,9 @@ static void print_summary(const struct session *s)
             p->header.model, (double)step_ns * 1e-9, (double)switch_ns * 1e-9, s->worst_error);
 }
 
-static int open_out(struct session *s, struct err *err)
+static int open_out(struct session *s, const char *path, struct err *err)
 {
-    if (outfile_open(&s->out, s->settings.out, err) < 0)
+    if (outfile_open(&s->out, path, err) < 0)
         return -1;
     struct plan_header header = s->job.plan.header;
     header.layers = s->job.slice.layers;
@@ -136,20 +147,18 @@ static int open_out(struct session *s, struct err *err)
     return 0;
 }
 
-static int run(struct session *s, int n_args, char **args, struct err *err)
+static int replay(void *arg, const char *plan, const char *measured, struct err *err)
 {
+    struct session *s = arg;
     const struct settings *set = &s->settings;
-    if (n_args != 1)
-        return err_set(err, "expected one PLAN (see --help)");
-    if (set->out == NULL)
-        return err_set(err, "-o: say where to write what is measured");
     struct world world;
     s->job.backend = backends[set->backend];
     s->job.options = set->backend_options;
-    if (driver_load(&s->job, args[0], (int)set->layers, err) < 0 || check(set, &s->job, err) < 0 ||
+    if (driver_load(&s->job, plan, (int)set->layers, err) < 0 || check(set, &s->job, err) < 0 ||
         world_read(&world, s->job.plan.header.ranks, (int)set->port, err) < 0 ||
-        (world.rank == 0 && open_out(s, err) < 0))
+        (world.rank == 0 && open_out(s, measured, err) < 0))
         return -1;
+    progress_begin(&s->progress, "steps", s->job.plan.n);
     struct launch launch = {
         .world = world,
         .stall_s = set->stall_s,
@@ -158,6 +167,7 @@ static int run(struct session *s, int n_args, char **args, struct err *err)
         .arg = s,
     };
     int rc = launch_run(&launch, err);
+    progress_end(&s->progress);
     print_summary(s);
     /* What was measured before a failure is kept. */
     struct err late = ERR_NONE;
@@ -166,10 +176,39 @@ static int run(struct session *s, int n_args, char **args, struct err *err)
     return rc;
 }
 
+static int calibrate(struct session *s, struct err *err)
+{
+    const struct settings *set = &s->settings;
+    if (set->model == NULL || set->cluster == NULL)
+        return err_set(err, "calibrate: say --model and --cluster");
+    s->settings.backend_options.unchecked = true;
+    const struct calibrate c = {
+        .model = set->model,
+        .cluster = set->cluster,
+        .profile = set->out,
+        .work = set->work,
+        .replay = replay,
+        .arg = s,
+    };
+    return calibrate_run(&c, err);
+}
+
+static int run(struct session *s, int n_args, char **args, struct err *err)
+{
+    if (n_args != 1)
+        return err_set(err, "expected one PLAN, or calibrate (see --help)");
+    if (s->settings.out == NULL)
+        return err_set(err, "-o: say where to write what is measured");
+    if (strcmp(args[0], "calibrate") == 0)
+        return calibrate(s, err);
+    return replay(s, args[0], s->settings.out, err);
+}
+
 static void print_help(void)
 {
     puts(
         "usage: wavetank-replay PLAN -o FILE [option]...\n"
+        "       wavetank-replay calibrate --model M --cluster C -o PROFILE.json [option]...\n"
         "\n"
         "Runs every step of a plan (wavetank sim --plan) with real data: one process per rank,\n"
         "each holding only what the layout gives it. Writes the plan's lines with the slowest\n"
@@ -177,7 +216,11 @@ static void print_help(void)
         "\n"
         "Forks the ranks, unless mpirun, srun or torchrun started this process as one of them\n"
         "(RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID is set): those meet at MASTER_ADDR\n"
-        "(127.0.0.1), port --port or MASTER_PORT, and rank 0 writes.\n");
+        "(127.0.0.1), port --port or MASTER_PORT, and rank 0 writes.\n"
+        "\n"
+        "calibrate measures this machine over a grid of steps and fits a profile to it; cut "
+        "short,\n"
+        "it goes on where it was when run again.\n");
     opt_help(options, stdout);
 }
 

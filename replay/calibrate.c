@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "replay/calibrate.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/base/mem.h"
+#include "sim/plan/plan.h"
+
+enum { PARTS_MAX = 64, ARGS_MAX = PARTS_MAX + 16 };
+
+extern char **environ;
+
+/* Files of the work folder. */
+struct folder {
+    char *path, *grid, *rest;
+    char *part[PARTS_MAX];
+    int n_parts; /* that are there */
+};
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static int open_folder(struct folder *f, const struct calibrate *c, struct err *err)
+{
+    f->path = c->work != NULL ? xstrdup(c->work) : xasprintf("%s.work", c->profile);
+    f->grid = xasprintf("%s/grid.plan.jsonl", f->path);
+    f->rest = xasprintf("%s/rest.plan.jsonl", f->path);
+    for (int i = 0; i < PARTS_MAX; i++)
+        f->part[i] = xasprintf("%s/part%d.measured.jsonl", f->path, i);
+    if (mkdir(f->path, 0777) < 0 && errno != EEXIST)
+        return err_set(err, "%s: cannot make the work folder: %s", f->path, strerror(errno));
+    while (f->n_parts < PARTS_MAX && exists(f->part[f->n_parts]))
+        f->n_parts++;
+    if (f->n_parts == PARTS_MAX)
+        return err_set(err, "%s: cut %d times: remove it and start anew", f->path, PARTS_MAX);
+    return 0;
+}
+
+static void close_folder(struct folder *f)
+{
+    for (int i = 0; i < PARTS_MAX; i++)
+        free(f->part[i]);
+    free(f->path);
+    free(f->grid);
+    free(f->rest);
+}
+
+/* wavetank lies beside this program. */
+static char *find_wavetank(struct err *err)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0) {
+        err_run(err, "cannot find out where this program is: %s", strerror(errno));
+        return NULL;
+    }
+    self[n] = '\0';
+    *strrchr(self, '/') = '\0';
+    char *program = xasprintf("%s/wavetank", self);
+    if (exists(program))
+        return program;
+    err_set(err, "%s: not there; it makes the plan and the fit", program);
+    free(program);
+    return NULL;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+}
+
+static int run_wavetank(const char *const *args, struct err *err)
+{
+    char *program = find_wavetank(err);
+    char *argv[ARGS_MAX + 2] = {program};
+    pid_t pid;
+    if (program == NULL)
+        return -1;
+    for (int n = 1; args[n - 1] != NULL; n++)
+        argv[n] = (char *)args[n - 1];
+    int e = posix_spawn(&pid, program, NULL, NULL, argv, environ);
+    int rc = e == 0 ? wait_for(pid) : -1;
+    if (rc < 0)
+        err_run(err, "%s %s: %s", program, args[0], e != 0 ? strerror(e) : "failed, see above");
+    free(program);
+    return rc;
+}
+
+static int make_grid(const struct calibrate *c, const struct folder *f, struct err *err)
+{
+    const char *args[] = {"plan",     "grid", "--model", c->model, "--cluster",
+                          c->cluster, "-o",   f->grid,   NULL};
+    return exists(f->grid) ? 0 : run_wavetank(args, err);
+}
+
+static int count_measured(const struct folder *f, int *n, struct err *err)
+{
+    *n = 0;
+    for (int i = 0; i < f->n_parts; i++) {
+        struct plan p;
+        if (plan_load(&p, f->part[i], err) < 0)
+            return -1;
+        *n += p.n;
+        plan_release(&p);
+    }
+    return 0;
+}
+
+/* The plan's steps from the first unmeasured one on. */
+static int write_rest(const struct plan *p, int first, const char *path, struct err *err)
+{
+    struct plan rest = *p;
+    rest.step = p->step + first;
+    rest.n = p->n - first;
+    return plan_save(&rest, path, err);
+}
+
+static int measure(const struct calibrate *c, struct folder *f, struct err *err)
+{
+    struct plan p;
+    int done;
+    if (count_measured(f, &done, err) < 0 || plan_load(&p, f->grid, err) < 0)
+        return -1;
+    int rc = done < p.n ? write_rest(&p, done, f->rest, err) : 0;
+    if (rc == 0 && done < p.n) {
+        fprintf(stderr, "measuring %d of %d steps\n", p.n - done, p.n);
+        rc = c->replay(c->arg, f->rest, f->part[f->n_parts], err);
+        f->n_parts++;
+    }
+    plan_release(&p);
+    return rc;
+}
+
+static int fit(const struct calibrate *c, const struct folder *f, struct err *err)
+{
+    const char *args[ARGS_MAX] = {"fit"};
+    int n = 1;
+    for (int i = 0; i < f->n_parts; i++)
+        args[n++] = f->part[i];
+    const char *rest[] = {"--model", c->model, "--cluster", c->cluster, "-o", c->profile};
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        args[n++] = rest[i];
+    return run_wavetank(args, err);
+}
+
+int calibrate_run(const struct calibrate *c, struct err *err)
+{
+    struct folder f = {0};
+    int rc = open_folder(&f, c, err);
+    if (rc == 0)
+        rc = make_grid(c, &f, err);
+    if (rc == 0)
+        rc = measure(c, &f, err);
+    if (rc == 0)
+        rc = fit(c, &f, err);
+    close_folder(&f);
+    return rc;
+}
