@@ -158,12 +158,14 @@ int driver_run_rank(const struct driver_job *job, struct comm *comm, int local_r
     return rc;
 }
 
+/* Waiting for a busier rank shows as that rank's own stage; what is left of an exchange is the time
+ * of the rank that waits least. */
 static void keep_slowest(struct plan_times *slowest, const struct plan_times *t)
 {
     slowest->step_ns = max_i64(slowest->step_ns, t->step_ns);
     slowest->proj_ns = max_i64(slowest->proj_ns, t->proj_ns);
     slowest->attn_ns = max_i64(slowest->attn_ns, t->attn_ns);
-    slowest->exchange_ns = max_i64(slowest->exchange_ns, t->exchange_ns);
+    slowest->exchange_ns = min_i64(slowest->exchange_ns, t->exchange_ns);
     slowest->ffn_ns = max_i64(slowest->ffn_ns, t->ffn_ns);
     slowest->switch_exposed_ns = max_i64(slowest->switch_exposed_ns, t->switch_exposed_ns);
 }
@@ -171,9 +173,10 @@ static void keep_slowest(struct plan_times *slowest, const struct plan_times *t)
 void driver_join(struct plan_step *s, const struct driver_result *r, int ranks)
 {
     s->is_measured = true;
-    s->meas_p50 = s->meas_p95 = (struct plan_times){0};
-    s->check_error = 0;
-    for (int i = 0; i < ranks; i++) {
+    s->meas_p50 = r[0].times.p50;
+    s->meas_p95 = r[0].times.p95;
+    s->check_error = r[0].check_error;
+    for (int i = 1; i < ranks; i++) {
         keep_slowest(&s->meas_p50, &r[i].times.p50);
         keep_slowest(&s->meas_p95, &r[i].times.p95);
         s->check_error = r[i].check_error > s->check_error ? r[i].check_error : s->check_error;

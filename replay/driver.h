@@ -48,7 +48,8 @@ typedef int driver_deliver_fn(void *context, int index, const struct driver_resu
 int driver_run_rank(const struct driver_job *job, struct comm *comm, int local_rank,
                     driver_deliver_fn *deliver, void *context, struct err *err);
 
-/* Join what all ranks said of a step into a measured plan step: the slowest rank's times. */
+/* Join what all ranks said of a step into a measured plan step: the slowest rank's times, and of
+ * exchanges the time of the rank that waited least. */
 void driver_join(struct plan_step *s, const struct driver_result *r, int ranks);
 
 #endif
