@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The driver: how the ranks' results become one measured step.
+ */
+#include "replay/driver.h"
+
+#include <criterion/criterion.h>
+
+Test(driver, stages_are_the_slowest_rank_s_and_exchanges_the_least_waiting_one_s)
+{
+    const struct driver_result r[2] = {
+        {{{100, 10, 40, 30, 20, 0}, {110, 11, 41, 31, 21, 0}}, 0.5},
+        {{{101, 12, 10, 60, 19, 3}, {109, 13, 12, 61, 20, 4}}, 0},
+    };
+    struct plan_step s = {.check_error = 7};
+    driver_join(&s, r, 2);
+    cr_assert(s.is_measured);
+    cr_assert_eq(s.meas_p50.step_ns, 101);
+    cr_assert_eq(s.meas_p50.proj_ns, 12);
+    cr_assert_eq(s.meas_p50.attn_ns, 40);
+    cr_assert_eq(s.meas_p50.exchange_ns, 30);
+    cr_assert_eq(s.meas_p50.ffn_ns, 20);
+    cr_assert_eq(s.meas_p50.switch_exposed_ns, 3);
+    cr_assert_eq(s.meas_p95.step_ns, 110);
+    cr_assert_eq(s.meas_p95.exchange_ns, 31);
+    cr_assert_eq(s.check_error, 0.5);
+}
+
+Test(driver, rows_are_counted_and_requests_looked_up_from_a_step_on)
+{
+    struct plan_row row[] = {{1, 0, 10, 4}, {2, 0, 7, 1}};
+    struct plan_step step[] = {{.row = row, .n_rows = 2}, {.row = row + 1, .n_rows = 1}};
+    const struct driver_job job = {.plan = {.step = step, .n = 2}};
+    cr_assert_eq(driver_count_rows(&step[0]), 5);
+    cr_assert(driver_needs(&job, 0, 1));
+    cr_assert_not(driver_needs(&job, 1, 1));
+    cr_assert(driver_needs(&job, 1, 2));
+    cr_assert_not(driver_needs(&job, 2, 2));
+}
