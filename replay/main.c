@@ -10,6 +10,7 @@
 #include "replay/calibrate.h"
 #include "replay/driver.h"
 #include "replay/launch.h"
+#include "replay/origin.h"
 #include "sim/base/file.h"
 #include "sim/base/mem.h"
 #include "sim/base/opt.h"
@@ -67,6 +68,8 @@ static const struct opt options[] = {
 /* The parent's side: lines are written as steps come in. */
 struct session {
     struct settings settings;
+    int argc;
+    char **argv;
     struct driver_job job;
     struct outfile out;
     struct progress progress;
@@ -142,6 +145,7 @@ static int open_out(struct session *s, const char *path, struct err *err)
         return -1;
     struct plan_header header = s->job.plan.header;
     header.layers = s->job.slice.layers;
+    header.origin = origin_of(s->job.backend, &s->job.options, s->argc, s->argv);
     plan_write_header(s->out.f, &header);
     fflush(s->out.f); /* or every rank inherits the unwritten line */
     return 0;
@@ -241,7 +245,7 @@ static void catch_signals(void)
 int main(int argc, char **argv)
 {
     struct err err = ERR_NONE;
-    struct session session = {0};
+    struct session session = {.argc = argc, .argv = argv};
     bool help = false;
     int n_args = 0, rc = 0;
     catch_signals();

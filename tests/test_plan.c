@@ -9,6 +9,12 @@
 
 #define HEADER                                                                                     \
     "{\"plan\":1,\"model\":\"m\",\"cluster\":\"c\",\"ranks\":8,\"layers\":4,\"seed\":7}\n"
+#define ORIGIN                                                                                     \
+    "\"device\":\"2 x NVIDIA H200, driver 580\",\"date\":\"2026-11-30\","                          \
+    "\"transport\":\"direct\",\"repeats\":20,\"command\":\"wavetank-replay plan.jsonl\""
+#define HEADER_AND(keys)                                                                           \
+    "{\"plan\":1,\"model\":\"m\",\"cluster\":\"c\",\"ranks\":8,\"layers\":4,\"seed\":7," keys "}"  \
+    "\n"
 #define PRED                                                                                       \
     "\"pred\":{\"step_ns\":9,\"proj_ns\":1,\"attn_ns\":2,\"exchange_ns\":3,\"ffn_ns\":2,"          \
     "\"switch_exposed_ns\":0}"
@@ -54,9 +60,8 @@ static char *slurp(const char *path)
     return text;
 }
 
-Test(plan, saving_what_was_loaded_gives_the_same_bytes)
+static void expect_same_bytes(const char *text)
 {
-    const char *text = HEADER STEP(3) STEP(4) SWITCH MEASURED;
     char path[] = "/tmp/test_plan_XXXXXX";
     struct plan p;
     struct err err = ERR_NONE;
@@ -65,6 +70,31 @@ Test(plan, saving_what_was_loaded_gives_the_same_bytes)
     cr_assert_eq(plan_save(&p, path, &err), 0, "%s", err.text);
     cr_expect_str_eq(slurp(path), text);
     unlink(path);
+    plan_release(&p);
+}
+
+Test(plan, saving_what_was_loaded_gives_the_same_bytes)
+{
+    expect_same_bytes(HEADER STEP(3) STEP(4) SWITCH MEASURED);
+    expect_same_bytes(HEADER_AND(ORIGIN) MEASURED);
+    expect_same_bytes(HEADER_AND("\"transport\":\"nccl\"") MEASURED);
+    expect_same_bytes(HEADER_AND("\"date\":\"2026-02-01\",\"repeats\":1"));
+}
+
+Test(plan, a_measured_plan_may_say_where_it_comes_from)
+{
+    struct plan p;
+    struct err err = ERR_NONE;
+    cr_assert_eq(load(&p, HEADER_AND(ORIGIN) MEASURED, &err), 0, "%s", err.text);
+    cr_expect_str_eq(p.header.origin.device, "2 x NVIDIA H200, driver 580");
+    cr_expect_str_eq(p.header.origin.date, "2026-11-30");
+    cr_expect_str_eq(p.header.origin.transport, "direct");
+    cr_expect_str_eq(p.header.origin.command, "wavetank-replay plan.jsonl");
+    cr_expect_eq(p.header.origin.repeats, 20);
+    plan_release(&p);
+    cr_assert_eq(load(&p, HEADER STEP(3), &err), 0, "%s", err.text);
+    cr_expect_str_eq(p.header.origin.device, "");
+    cr_expect_eq(p.header.origin.repeats, 0);
     plan_release(&p);
 }
 
@@ -97,6 +127,17 @@ static const struct {
     {"", "empty"},
     {"{}\n", "plan"},
     {"{\"plan\":2}\n", "version 2"},
+    {HEADER_AND("\"device\":7"), ".device: must be a string"},
+    {HEADER_AND("\"device\":\"\""), ".device: must have 1 to 95 characters"},
+    {HEADER_AND("\"date\":20261130"), ".date: must be a string"},
+    {HEADER_AND("\"date\":\"30.11.2026\""), ".date: must be YYYY-MM-DD"},
+    {HEADER_AND("\"date\":\"2026-13-01\""), ".date: must be YYYY-MM-DD"},
+    {HEADER_AND("\"date\":\"2026-11-300\""), ".date: must be YYYY-MM-DD"},
+    {HEADER_AND("\"date\":\"2026-11-3\""), ".date: must be YYYY-MM-DD"},
+    {HEADER_AND("\"repeats\":0"), ".repeats"},
+    {HEADER_AND("\"repeats\":\"3\""), ".repeats"},
+    {HEADER_AND("\"transport\":null"), ".transport"},
+    {HEADER_AND("\"commnd\":\"x\""), "commnd"},
     {HEADER "{\"step\":1", ":2:"},
     {HEADER STEP(3) STEP(3), "ascend"},
     {HEADER SWITCH "{\"step\":6,\"at_ns\":29,\"layout\":\"dp\"," ROWS PRED "}\n",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/plan/plan.h"
 
+#include <ctype.h>
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,24 @@ static void write_line(FILE *out, json_t *o)
     json_decref(o);
 }
 
+static void set_text(json_t *o, const char *key, const char *text)
+{
+    if (text[0] != '\0')
+        json_object_set_new(o, key, json_string(text));
+}
+
 void plan_write_header(FILE *out, const struct plan_header *h)
 {
-    write_line(out, json_pack("{s:i, s:s, s:s, s:i, s:i, s:I}", "plan", PLAN_VERSION, "model",
-                              h->model, "cluster", h->cluster, "ranks", h->ranks, "layers",
-                              h->layers, "seed", (json_int_t)h->seed));
+    json_t *o = json_pack("{s:i, s:s, s:s, s:i, s:i, s:I}", "plan", PLAN_VERSION, "model", h->model,
+                          "cluster", h->cluster, "ranks", h->ranks, "layers", h->layers, "seed",
+                          (json_int_t)h->seed);
+    set_text(o, "device", h->origin.device);
+    set_text(o, "date", h->origin.date);
+    set_text(o, "transport", h->origin.transport);
+    if (h->origin.repeats > 0)
+        json_object_set_new(o, "repeats", json_integer(h->origin.repeats));
+    set_text(o, "command", h->origin.command);
+    write_line(out, o);
 }
 
 static json_t *rows_json(const struct plan_step *s)
@@ -66,15 +80,23 @@ void plan_write_step(FILE *out, const struct plan_step *s)
     write_line(out, o);
 }
 
+static int read_text(struct jobj *o, const char *key, bool required, char *to, size_t size,
+                     struct err *err)
+{
+    const char *text = NULL;
+    if (jobj_str(o, key, required, &text, err) < 0)
+        return -1;
+    if (text == NULL)
+        return 0;
+    if (text[0] == '\0' || strlen(text) >= size)
+        return jobj_fail(o, key, err, "must have 1 to %zu characters", size - 1);
+    snprintf(to, size, "%s", text);
+    return 0;
+}
+
 static int read_name(struct jobj *o, const char *key, char name[PLAN_NAME_MAX], struct err *err)
 {
-    const char *text;
-    if (jobj_str(o, key, true, &text, err) < 0)
-        return -1;
-    if (text[0] == '\0' || strlen(text) >= PLAN_NAME_MAX)
-        return jobj_fail(o, key, err, "must have 1 to %d characters", PLAN_NAME_MAX - 1);
-    snprintf(name, PLAN_NAME_MAX, "%s", text);
-    return 0;
+    return read_text(o, key, true, name, PLAN_NAME_MAX, err);
 }
 
 /* A word, or a word and its options after a colon ("dop:cache=0.25"). */
@@ -92,6 +114,29 @@ static int read_word(struct jobj *o, const char *key, const char *const *words, 
                      near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
+static bool is_date(const char *text)
+{
+    static const char form[] = "0000-00-00";
+    for (size_t i = 0; i < sizeof form; i++)
+        if (form[i] == '0' ? !isdigit((unsigned char)text[i]) : text[i] != form[i])
+            return false;
+    int month = atoi(text + 5), day = atoi(text + 8);
+    return month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+static int read_origin(struct jobj *o, struct plan_origin *r, struct err *err)
+{
+    if (read_text(o, "device", false, r->device, sizeof r->device, err) < 0 ||
+        read_text(o, "date", false, r->date, sizeof r->date, err) < 0 ||
+        read_text(o, "transport", false, r->transport, sizeof r->transport, err) < 0 ||
+        jobj_int(o, "repeats", false, 1, INT32_MAX, &r->repeats, err) < 0 ||
+        read_text(o, "command", false, r->command, sizeof r->command, err) < 0)
+        return -1;
+    if (r->date[0] != '\0' && !is_date(r->date))
+        return jobj_fail(o, "date", err, "must be YYYY-MM-DD, got \"%s\"", r->date);
+    return 0;
+}
+
 static int read_header(struct jobj *o, struct plan_header *h, struct err *err)
 {
     int version;
@@ -104,7 +149,8 @@ static int read_header(struct jobj *o, struct plan_header *h, struct err *err)
     if (read_name(o, "model", h->model, err) < 0 || read_name(o, "cluster", h->cluster, err) < 0 ||
         jobj_int(o, "ranks", true, 1, 1 << 16, &h->ranks, err) < 0 ||
         jobj_int(o, "layers", true, 1, 1 << 16, &h->layers, err) < 0 ||
-        jobj_i64(o, "seed", true, 0, INT64_MAX, &seed, err) < 0)
+        jobj_i64(o, "seed", true, 0, INT64_MAX, &seed, err) < 0 ||
+        read_origin(o, &h->origin, err) < 0)
         return -1;
     h->seed = (uint64_t)seed;
     return jobj_done(o, err);

@@ -13,10 +13,20 @@
 
 enum { PLAN_VERSION = 1, PLAN_NAME_MAX = 64, PLAN_ROWS_MAX = 1 << 20 };
 
+/* Where a measured plan comes from. Empty or 0: not said. */
+struct plan_origin {
+    char device[96];
+    char date[16]; /* YYYY-MM-DD */
+    char transport[64];
+    char command[256];
+    int repeats; /* of each step that does not switch */
+};
+
 struct plan_header {
     char model[PLAN_NAME_MAX], cluster[PLAN_NAME_MAX];
     int ranks, layers;
     uint64_t seed;
+    struct plan_origin origin; /* of a measured plan only */
 };
 
 struct plan_row {
