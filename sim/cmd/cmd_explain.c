@@ -31,7 +31,8 @@ struct settings {
 #define FIELD(name) offsetof(struct settings, name)
 
 static const struct opt options[] = {
-    SETUP_OPTS(FIELD(setup)),
+    SETUP_MACHINE_OPTS(FIELD(setup)),
+    SETUP_LAYOUTS_OPT(FIELD(setup)),
     {"batch", 0, OPT_I64, FIELD(batch), "B", "1", 1, REQUESTS_MAX, NULL,
      "requests in the batch, all alike"},
     {"context", 0, OPT_TOKENS, FIELD(context), "S", NULL, 1, CONTEXT_MAX_TOKENS, NULL,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wavetank plan show|check PLAN: read a plan strictly, and show its steps.
+ * wavetank plan: read a plan strictly and show its steps, or make one (plan_make.h).
  */
 #include <string.h>
 
@@ -8,10 +8,30 @@
 #include "sim/base/opt.h"
 #include "sim/base/units.h"
 #include "sim/cmd/cmd.h"
+#include "sim/cmd/plan_make.h"
 #include "sim/plan/plan.h"
 #include "sim/report/table.h"
 
-static const struct opt options[] = {{0}};
+static const struct opt no_options[] = {{0}};
+
+static void print_help(void)
+{
+    puts("usage: wavetank plan show|check PLAN\n"
+         "       wavetank plan grid|compare|switches|predict ... -o PLAN\n"
+         "\n"
+         "show      print the header and one line per step\n"
+         "check     read it strictly and count steps and switches\n"
+         "\n"
+         "\"wavetank sim --plan FILE\" writes the steps of a run. These make plans that put\n"
+         "the simulator on trial, to be measured by wavetank-replay:\n"
+         "\n"
+         "grid      for calibration: a grid of shapes under every layout\n"
+         "compare   steps of a plan under every layout in turn\n"
+         "switches  every switch, target-ready, blocking and overlapped\n"
+         "predict   a plan, measured or not, with today's predictions\n"
+         "\n"
+         "\"wavetank plan grid --help\" lists an action's options.\n");
+}
 
 static void add_step(struct table *t, const struct plan_step *s)
 {
@@ -35,6 +55,23 @@ static void add_step(struct table *t, const struct plan_step *s)
     table_add(t, "%s", s->from);
 }
 
+static void print_origin(const struct plan_origin *o, FILE *out)
+{
+    const struct {
+        const char *what, *text;
+    } lines[] = {
+        {"device", o->device},
+        {"date", o->date},
+        {"transport", o->transport},
+        {"command", o->command},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (lines[i].text[0] != '\0')
+            fprintf(out, "%-9s%s\n", lines[i].what, lines[i].text);
+    if (o->repeats > 0)
+        fprintf(out, "repeats  %d\n", o->repeats);
+}
+
 static void print_header(const struct plan_header *h, FILE *out)
 {
     fprintf(out,
@@ -42,8 +79,10 @@ static void print_header(const struct plan_header *h, FILE *out)
             "cluster  %s\n"
             "ranks    %d\n"
             "layers   %d\n"
-            "seed     %llu\n\n",
+            "seed     %llu\n",
             h->model, h->cluster, h->ranks, h->layers, (unsigned long long)h->seed);
+    print_origin(&h->origin, out);
+    putc('\n', out);
 }
 
 static void show(const struct plan *p, FILE *out)
@@ -71,51 +110,73 @@ static void check(const struct plan *p, FILE *out)
     fprintf(out, "ok: %d steps, %d switches\n", p->n, switches);
 }
 
-static const struct action {
-    const char *name;
-    void (*run)(const struct plan *p, FILE *out);
-} actions[] = {{"show", show}, {"check", check}};
-
-static const struct action *find_action(const char *name, struct err *err)
+static int view(void (*print)(const struct plan *, FILE *), int n_args, char **args,
+                struct err *err)
 {
-    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-        if (strcmp(actions[i].name, name) == 0)
-            return &actions[i];
-    err_set(err, "plan: \"%s\" is no action; try show or check", name);
-    return NULL;
-}
-
-static int run(void *settings, int n_args, char **args, struct err *err)
-{
-    (void)settings;
     struct plan p;
     struct outfile o;
-    if (n_args != 2)
-        return err_set(err, "plan: expected show or check and one PLAN (see --help)");
-    const struct action *action = find_action(args[0], err);
-    if (action == NULL || plan_load(&p, args[1], err) < 0)
+    if (n_args != 1)
+        return err_set(err, "plan: expected one PLAN (see --help)");
+    if (plan_load(&p, args[0], err) < 0)
         return -1;
     int rc = outfile_open(&o, "-", err);
     if (rc == 0) {
-        action->run(&p, o.f);
+        print(&p, o.f);
         rc = outfile_commit(&o, err);
     }
     plan_release(&p);
     return rc;
 }
 
-static void print_help(void)
+static int run_show(void *settings, int n_args, char **args, struct err *err)
 {
-    puts("usage: wavetank plan show|check PLAN\n"
-         "\n"
-         "show   print the header and one line per step\n"
-         "check  read it strictly and count steps and switches\n"
-         "\n"
-         "\"wavetank sim --plan FILE\" writes plans.\n");
-    opt_help(options, stdout);
+    (void)settings;
+    return view(show, n_args, args, err);
+}
+
+static int run_check(void *settings, int n_args, char **args, struct err *err)
+{
+    (void)settings;
+    return view(check, n_args, args, err);
+}
+
+static int plan_show(int argc, char **argv)
+{
+    return cmd_main(no_options, NULL, print_help, run_show, argc, argv);
+}
+
+static int plan_check(int argc, char **argv)
+{
+    return cmd_main(no_options, NULL, print_help, run_check, argc, argv);
+}
+
+static const struct action {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} actions[] = {
+    {"show", plan_show},       {"check", plan_check},       {"grid", plan_grid},
+    {"compare", plan_compare}, {"switches", plan_switches}, {"predict", plan_predict},
+};
+
+enum { N_ACTIONS = sizeof actions / sizeof *actions };
+
+static int run_none(void *settings, int n_args, char **args, struct err *err)
+{
+    const char *names[N_ACTIONS];
+    (void)settings;
+    if (n_args == 0)
+        return err_set(err, "plan: expected an action, such as check PLAN (see --help)");
+    for (int i = 0; i < N_ACTIONS; i++)
+        names[i] = actions[i].name;
+    const char *near = err_nearest(args[0], names, N_ACTIONS);
+    return err_set(err, "plan: \"%s\" is no action%s%s%s; see \"wavetank help plan\"", args[0],
+                   near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
 int cmd_plan(int argc, char **argv)
 {
-    return cmd_main(options, NULL, print_help, run, argc, argv);
+    for (int i = 0; argc > 1 && i < N_ACTIONS; i++)
+        if (strcmp(actions[i].name, argv[1]) == 0)
+            return actions[i].run(argc - 1, argv + 1);
+    return cmd_main(no_options, NULL, print_help, run_none, argc, argv);
 }

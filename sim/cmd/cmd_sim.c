@@ -30,7 +30,8 @@ struct settings {
 #define FIELD(name) offsetof(struct settings, name)
 
 static const struct opt options[] = {
-    SETUP_OPTS(FIELD(setup)),
+    SETUP_MACHINE_OPTS(FIELD(setup)),
+    SETUP_LAYOUTS_OPT(FIELD(setup)),
     {"policy", 0, OPT_LIST, FIELD(policies), "POLICY", NULL, 0, 0, NULL,
      "policy to run, as in fixed:dp or splash:margin=0.1 (wavetank list policies); without it, "
      "every fixed layout, splash and best-fixed"},

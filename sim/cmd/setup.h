@@ -17,13 +17,14 @@ struct setup_options {
 
 /* Rows for a command's option table; `base` is the offset of a struct setup_options. */
 /* clang-format off */
-#define SETUP_OPTS(base)                                                                           \
+#define SETUP_MACHINE_OPTS(base)                                                                   \
     {"model", 0, OPT_STR, (base) + offsetof(struct setup_options, model),                          \
      "NAME", NULL, 0, 0, NULL, "model, by name or path (wavetank list models)"},                   \
     {"cluster", 0, OPT_STR, (base) + offsetof(struct setup_options, cluster),                      \
      "NAME", NULL, 0, 0, NULL, "cluster, by name or path (wavetank list clusters)"},               \
     {"profile", 0, OPT_STR, (base) + offsetof(struct setup_options, profile),                      \
-     "NAME", NULL, 0, 0, NULL, "profile instead of the cluster's own (wavetank list profiles)"},   \
+     "NAME", NULL, 0, 0, NULL, "profile instead of the cluster's own (wavetank list profiles)"}
+#define SETUP_LAYOUTS_OPT(base)                                                                    \
     {"layouts", 0, OPT_STR, (base) + offsetof(struct setup_options, layouts),                      \
      "LIST", "tp,cp,dp,dop", 0, 0, NULL, "candidate layouts; a policy starts in the first"}
 /* clang-format on */
