@@ -17,6 +17,7 @@ C_FLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -I. $(WARN) -ffp-contract=off \
            $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 L_FLAGS := $(if $(SAN),-fsanitize=$(SAN))
 LIBS    := -ljansson -lz -lm
+FIT     := -lnlopt
 EVENT   := -levent_core -levent_pthreads -lpthread
 
 obj      = $(patsubst %,$(B)/obj/%.o,$(1))
@@ -37,7 +38,7 @@ MAKEFLAGS += --no-print-directory
 .SECONDARY:
 all: $(B)/bin/wavetank $(B)/bin/wavetank-replay
 $(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(B)/lib/sim.a $(common)
-	$(link) $(LIBS)
+	$(link) $(FIT) $(LIBS)
 $(B)/bin/wavetank-replay: $(call obj,replay/main.c replay/no_cuda.c) $(B)/lib/replay.a $(common)
 	$(link) $(EVENT) $(LIBS)
 $(B)/lib/base.a:   $(call obj,$(base))
@@ -58,7 +59,7 @@ test: deps-test
 	@tests/run.sh $(B) $(tests)
 test-binaries: $(tests)
 $(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
-	$(link) -lcriterion $(EVENT) $(LIBS)
+	$(link) -lcriterion $(EVENT) $(FIT) $(LIBS)
 $(B)/obj/tests/%: C_FLAGS += -Wno-conversion # Criterion's macros trip it
 
 check:

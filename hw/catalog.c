@@ -167,6 +167,19 @@ int catalog_path(const char *kind, const char *name_or_path, char *path, size_t 
     return 0;
 }
 
+int catalog_path_from(const char *kind, const char *name_or_path, const char *from, char *path,
+                      size_t size, struct err *err)
+{
+    const char *slash = strrchr(from, '/');
+    char beside[PATH_BYTES];
+    if (!is_path(name_or_path) || name_or_path[0] == '/' || slash == NULL)
+        return catalog_path(kind, name_or_path, path, size, err);
+    int len = snprintf(beside, sizeof beside, "%.*s/%s", (int)(slash - from), from, name_or_path);
+    if (len >= PATH_BYTES)
+        return err_set(err, "%.64s...: the path is too long", beside);
+    return catalog_path(kind, beside, path, size, err);
+}
+
 int catalog_str(struct jobj *o, const char *key, char *out, size_t size, struct err *err)
 {
     const char *text;

@@ -15,6 +15,10 @@
 int catalog_path(const char *kind, const char *name_or_path, char *path, size_t size,
                  struct err *err);
 
+/* The same for what the file `from` names: a path that is not absolute starts in its folder. */
+int catalog_path_from(const char *kind, const char *name_or_path, const char *from, char *path,
+                      size_t size, struct err *err);
+
 /* Names of one kind, sorted; *n counts them, 0 when there is no data folder. Free with
  * catalog_free. */
 char **catalog_names(const char *kind, int *n);

@@ -209,6 +209,33 @@ void collective_release(struct collective_table *t)
     *t = (struct collective_table){0};
 }
 
+struct collective_table collective_copy(const struct collective_table *t)
+{
+    struct collective_table copy = *t;
+    for (int op = 0; op < COLL_COUNT; op++) {
+        copy.curve[op] = xcalloc((size_t)t->n[op], sizeof *copy.curve[op]);
+        for (int i = 0; i < t->n[op]; i++) {
+            struct collective_curve *c = &copy.curve[op][i];
+            *c = t->curve[op][i];
+            c->point = xcalloc((size_t)c->n, sizeof *c->point);
+            memcpy(c->point, t->curve[op][i].point, (size_t)c->n * sizeof *c->point);
+        }
+    }
+    return copy;
+}
+
+void collective_write(const struct collective_table *t, FILE *out)
+{
+    fputs("op,ranks,bytes,us\n", out);
+    for (int op = 0; op < COLL_COUNT; op++)
+        for (int i = 0; i < t->n[op]; i++) {
+            const struct collective_curve *c = &t->curve[op][i];
+            for (int k = 0; k < c->n; k++)
+                fprintf(out, "%s,%d,%.17g,%.9g\n", collective_names[op], c->ranks,
+                        c->point[k].bytes, c->point[k].us);
+        }
+}
+
 /* Time of one curve; 0 bytes stand for its latency. */
 static double curve_us(const struct collective_curve *c, double bytes)
 {

@@ -5,6 +5,8 @@
 #ifndef HW_COLLECTIVE_H
 #define HW_COLLECTIVE_H
 
+#include <stdio.h>
+
 #include "sim/base/err.h"
 
 enum collective {
@@ -37,6 +39,11 @@ struct collective_table {
  * missing operation, and a largest size faster than the one before (it sets the slope beyond). */
 int collective_load(struct collective_table *t, const char *name_or_path, struct err *err);
 void collective_release(struct collective_table *t);
+
+/* A table of its own with the same numbers. */
+struct collective_table collective_copy(const struct collective_table *t);
+/* Write what collective_load() reads, less comments: the header row and one row a point. */
+void collective_write(const struct collective_table *t, FILE *out);
 
 /* Seconds of one collective over `ranks` on `bytes`, counted as nccl-tests counts "size": the whole
  * buffer of one rank (all-reduce: N x hidden; all-gather and reduce-scatter: the gathered whole;

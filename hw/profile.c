@@ -61,6 +61,7 @@ static int read_stages(struct jobj *root, struct profile *p, struct err *err)
         if (jobj_open(&o, &stages, profile_stage_names[s], true, err) < 0 ||
             read_efficiency(&o, "flop_frac", &p->stage[s].flop_frac, err) < 0 ||
             read_efficiency(&o, "hbm_frac", &p->stage[s].hbm_frac, err) < 0 ||
+            jobj_f64(&o, "launch_us", false, 0, time_us_max, &p->stage[s].launch_us, err) < 0 ||
             jobj_done(&o, err) < 0)
             return -1;
     }
@@ -79,21 +80,30 @@ static int read_transfer(struct jobj *root, struct profile *p, struct err *err)
     return jobj_done(&o, err);
 }
 
+static int read_collectives(struct jobj *root, struct profile *p, struct err *err)
+{
+    char path[4096];
+    if (catalog_str(root, "collectives", p->collectives_name, sizeof p->collectives_name, err) <
+            0 ||
+        jobj_done(root, err) < 0 ||
+        catalog_path_from("nccl", p->collectives_name, root->file, path, sizeof path, err) < 0)
+        return -1;
+    return collective_load(&p->collectives, path, err);
+}
+
 static int read_profile(struct jobj *root, struct profile *p, struct err *err)
 {
     static const char *const kinds[] = {"analytic", "measured", "fitted"};
-    const char *table;
     int kind;
     if (jobj_enum(root, "kind", true, kinds, 3, &kind, err) < 0 || read_stages(root, p, err) < 0 ||
         jobj_f64(root, "layer_launch_us", true, 0, time_us_max, &p->layer_launch_us, err) < 0 ||
         jobj_f64(root, "step_launch_us", true, 0, time_us_max, &p->step_launch_us, err) < 0 ||
         jobj_f64(root, "overlap_frac", true, 0, 1, &p->overlap_frac, err) < 0 ||
         jobj_f64(root, "expert_imbalance", true, 1, factor_max, &p->expert_imbalance, err) < 0 ||
-        read_transfer(root, p, err) < 0 || jobj_str(root, "collectives", true, &table, err) < 0 ||
-        jobj_done(root, err) < 0)
+        read_transfer(root, p, err) < 0)
         return -1;
     snprintf(p->kind, sizeof p->kind, "%s", kinds[kind]);
-    return collective_load(&p->collectives, table, err);
+    return read_collectives(root, p, err);
 }
 
 int profile_load(struct profile *p, const char *name_or_path, struct err *err)
@@ -112,6 +122,60 @@ int profile_load(struct profile *p, const char *name_or_path, struct err *err)
 void profile_release(struct profile *p)
 {
     collective_release(&p->collectives);
+}
+
+static void write_text(const char *text, FILE *out)
+{
+    json_t *string = json_string(text);
+    json_dumpf(string, out, JSON_ENCODE_ANY);
+    json_decref(string);
+}
+
+static void write_efficiency(const char *key, const struct efficiency *e, FILE *out)
+{
+    fprintf(out, "            \"%s\": [", key);
+    for (int i = 0; i < e->n; i++)
+        fprintf(out, "%s[%.9g, %.9g]", i > 0 ? ", " : "", e->size[i], e->frac[i]);
+    fputs("]", out);
+}
+
+static void write_stage(const struct profile *p, int s, FILE *out)
+{
+    const struct stage_profile *stage = &p->stage[s];
+    fprintf(out, "        \"%s\": {\n", profile_stage_names[s]);
+    write_efficiency("flop_frac", &stage->flop_frac, out);
+    fputs(",\n", out);
+    write_efficiency("hbm_frac", &stage->hbm_frac, out);
+    if (stage->launch_us > 0)
+        fprintf(out, ",\n            \"launch_us\": %.9g", stage->launch_us);
+    fprintf(out, "\n        }%s\n", s + 1 < STAGE_COUNT ? "," : "");
+}
+
+void profile_write(const struct profile *p, const char *const *source, int n, FILE *out)
+{
+    fputs("{\n    \"profile\": 1,\n    \"name\": ", out);
+    write_text(p->name, out);
+    fprintf(out, ",\n    \"kind\": \"%s\",\n    \"source\": [", p->kind);
+    for (int i = 0; i < n; i++) {
+        fputs(i > 0 ? ",\n        " : "\n        ", out);
+        write_text(source[i], out);
+    }
+    fputs("\n    ],\n    \"stages\": {\n", out);
+    for (int s = 0; s < STAGE_COUNT; s++)
+        write_stage(p, s, out);
+    fprintf(out,
+            "    },\n"
+            "    \"layer_launch_us\": %.9g,\n"
+            "    \"step_launch_us\": %.9g,\n"
+            "    \"overlap_frac\": %.9g,\n"
+            "    \"expert_imbalance\": %.9g,\n"
+            "    \"transfer\": {\"repack_hbm_frac\": %.9g, \"weights_factor\": %.9g, "
+            "\"kv_factor\": %.9g},\n"
+            "    \"collectives\": ",
+            p->layer_launch_us, p->step_launch_us, p->overlap_frac, p->expert_imbalance,
+            p->transfer.repack_hbm_frac, p->transfer.weights_factor, p->transfer.kv_factor);
+    write_text(p->collectives_name, out);
+    fputs("\n}\n", out);
 }
 
 void efficiency_init(struct efficiency *e)

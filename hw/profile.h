@@ -33,6 +33,8 @@ struct stage_profile {
     struct efficiency flop_frac;
     /* Of hbm_gb_per_s; size = context tokens for attention, rows else. */
     struct efficiency hbm_frac;
+    /* Of one layer, whatever the sizes: launches, tails, merging. The head's is not used. */
+    double launch_us;
 };
 
 struct profile {
@@ -47,11 +49,16 @@ struct profile {
         double weights_factor, kv_factor; /* transfer time over the bare collective, >= 1 */
     } transfer;
     struct collective_table collectives;
+    char collectives_name[96]; /* as the file names them */
 };
 
-/* Load by name or path. The file's "collectives" names a table. */
+/* Load by name or path. The file's "collectives" names a table, or a path from the file's folder.
+ */
 int profile_load(struct profile *p, const char *name_or_path, struct err *err);
 void profile_release(struct profile *p);
+
+/* Write what profile_load() reads, with these lines as its "source"; the collectives by name. */
+void profile_write(const struct profile *p, const char *const *source, int n, FILE *out);
 
 /* Once n, size and frac are set. */
 void efficiency_init(struct efficiency *e);

@@ -27,6 +27,7 @@ for what in "$@"; do
     run)
         header jansson.h libjansson-dev
         header zlib.h zlib1g-dev
+        header nlopt.h libnlopt-dev
         header event2/event.h libevent-dev ;;
     test)
         header criterion/criterion.h libcriterion-dev ;;

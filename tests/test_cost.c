@@ -72,6 +72,16 @@ static const struct {
     {"deepseek-r1", "h200x2", "tp,cp,dp,dop"},
 };
 
+/* Microseconds of one layer's stage, whatever its sizes. */
+static void set_launches(struct bench *b)
+{
+    b->profile.stage[STAGE_PROJ].launch_us = 3;
+    b->profile.stage[STAGE_ATTN_DECODE].launch_us = 5;
+    b->profile.stage[STAGE_ATTN_PREFILL].launch_us = 7;
+    b->profile.stage[STAGE_FFN].launch_us = 11;
+    b->profile.stage[STAGE_HEAD].launch_us = 13;
+}
+
 /* The law that lets the engine jump. */
 Test(cost, a_segment_is_what_every_single_step_costs, .timeout = 120)
 {
@@ -81,6 +91,8 @@ Test(cost, a_segment_is_what_every_single_step_costs, .timeout = 120)
         struct bench b;
         bench_load(&b, worlds[k].model, worlds[k].cluster);
         b.profile.overlap_frac = k % 2 ? 0.4 : 0;
+        if (k >= 2)
+            set_launches(&b);
         bench_compile(&b, worlds[k].layouts);
         for (int round = 0; round < 150; round++) {
             struct batch_item item[40];
@@ -363,4 +375,83 @@ Test(cost, the_busiest_rank_reads_at_least_one_expert)
                            "%d ranks", ranks[k]);
         bench_release(&b);
     }
+}
+
+/* What fixed times add to each stage, in microseconds. */
+static void expect_added(const struct bench *with, const struct bench *without,
+                         const struct batch *batch, int attn_us)
+{
+    const int layers = with->model.layers;
+    for (int l = 0; l < 4; l++) {
+        struct step_cost a, b;
+        cost_step(with->cost, l, batch, &a);
+        cost_step(without->cost, l, batch, &b);
+        cr_expect_eq(a.proj.a_ps - b.proj.a_ps, layers * 3 * PS_PER_US);
+        cr_expect_eq(a.attn.a_ps - b.attn.a_ps, attn_us * PS_PER_US);
+        cr_expect_eq(a.ffn.a_ps - b.ffn.a_ps, layers * 11 * PS_PER_US);
+        cr_expect_eq(a.exchange.a_ps, b.exchange.a_ps);
+        cr_expect_eq(a.step.a_ps - b.step.a_ps, (layers * 14 + attn_us) * PS_PER_US,
+                     "the head's is not used");
+    }
+}
+
+/* Layers that hold KV once, whoever owns the requests: 61 of DeepSeek-V3.2's 61, 11 of
+ * GLM-5.3-Flash's. Both kinds of rows in one kernel: the larger. */
+Test(cost, fixed_times_of_a_stage_are_added_once_a_layer)
+{
+    static const struct batch_item item[] = {{70000, 1, 0}, {4000, 1, 1}, {8192, 2048, 1}};
+    static const struct {
+        const char *model;
+        int kv_layers;
+    } models[] = {{"deepseek-v3.2", 61}, {"glm-5.3-flash", 11}};
+    for (int i = 0; i < 2; i++) {
+        struct bench with, without;
+        bench_load(&with, models[i].model, "b200x8");
+        set_launches(&with);
+        bench_compile(&with, "tp,cp,dp,dop");
+        bench_init(&without, models[i].model, "b200x8", "tp,cp,dp,dop");
+        int layers = models[i].kv_layers;
+        expect_added(&with, &without, &(struct batch){2, 2, item}, layers * 5);
+        expect_added(&with, &without, &(struct batch){0, 1, item + 2}, layers * 7);
+        expect_added(&with, &without, &(struct batch){2, 3, item}, layers * 7);
+        bench_release(&with);
+        bench_release(&without);
+    }
+}
+
+/* Half of the fixed time, like half of all attention time, may hide exchange: 1,000 us in each of
+ * 61 layers hide all but the latencies, of tp's two all-reduces. */
+Test(cost, fixed_attention_time_hides_exchange_too)
+{
+    struct bench b;
+    bench_load(&b, "deepseek-v3.2", "b200x8");
+    b.profile.overlap_frac = 0.5;
+    b.profile.stage[STAGE_ATTN_DECODE].launch_us = 2000;
+    bench_compile(&b, "tp");
+    double latency = 61 * 2 * collective_latency_s(&b.profile.collectives, COLL_ALL_REDUCE, 8);
+    cr_expect_float_eq(ps_to_s(step_of(&b, TP, 256, 4096, 1).exchange.a_ps), latency, 1e-12);
+    bench_release(&b);
+}
+
+/* A cost model taken to another profile is the one made with it. */
+Test(cost, another_profile_forgets_the_one_before)
+{
+    struct bench with, without;
+    bench_init(&without, "deepseek-r1", "b200x8", "tp,cp,dp,dop");
+    bench_load(&with, "deepseek-r1", "b200x8");
+    set_launches(&with);
+    with.profile.stage[STAGE_PROJ].hbm_frac = flat(0.4);
+    with.profile.stage[STAGE_ATTN_DECODE].hbm_frac = flat(0.4);
+    bench_compile(&with, "tp,cp,dp,dop");
+    for (int l = 0; l < 4; l++) {
+        int64_t before = step_of(&without, l, 16, 30000, 1).step.a_ps;
+        int64_t other = step_of(&with, l, 16, 30000, 1).step.a_ps;
+        cost_set_profile(without.cost, &with.profile);
+        cr_expect_eq(step_of(&without, l, 16, 30000, 1).step.a_ps, other);
+        cost_set_profile(without.cost, &without.profile);
+        cr_expect_eq(step_of(&without, l, 16, 30000, 1).step.a_ps, before);
+        cr_expect_neq(before, other);
+    }
+    bench_release(&with);
+    bench_release(&without);
 }

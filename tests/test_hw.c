@@ -429,6 +429,8 @@ Test(profile, faults_name_the_key)
         {"stages.ffn.hbm_frac", "[[2, 0.5], [2, 0.6]]", ": point 1: sizes must be positive"},
         {"stages.ffn.hbm_frac", "[[1, 0.5], [2, 0]]", ": point 1: the fraction must be above 0"},
         {"stages.ffn.hbm_frac", "[[1, 1.6]]", ": point 0: the fraction must be above 0"},
+        {"stages.proj.launch_us", "-1", ": .stages.proj.launch_us: must be in [0, "},
+        {"stages.proj.launch_ms", "1", ": .stages.proj.launch_ms: unknown key (did you mean"},
         {"layer_launch_us", "-1", ": .layer_launch_us: must be in [0, "},
         {"overlap_frac", "1.5", ": .overlap_frac: must be in [0, 1]"},
         {"expert_imbalance", "0.9", ": .expert_imbalance: must be in [1, "},

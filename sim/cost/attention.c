@@ -132,6 +132,14 @@ static double attended_pairs(const struct model *m, double s, double q)
     return (below > 0 ? causal_pairs(topk, below) : 0) + (q - below) * topk;
 }
 
+double attention_launch_s(const struct cost *c, bool decodes, bool prefills)
+{
+    double layers = model_kv_layers(&c->model);
+    double decode = decodes ? launch_s(c, STAGE_ATTN_DECODE, layers) : 0;
+    double prefill = prefills ? launch_s(c, STAGE_ATTN_PREFILL, layers) : 0;
+    return decode > prefill ? decode : prefill;
+}
+
 void attention_chunk_s(const struct cost *c, const struct layout *l, const struct batch_item *i,
                        double *flop, double *read)
 {

@@ -33,6 +33,11 @@ double read_s(const struct cost *c, enum profile_stage stage, double bytes, doub
     return bytes / (c->cluster.device.hbm_gb_per_s * 1e9 * frac);
 }
 
+double launch_s(const struct cost *c, enum profile_stage stage, double layers)
+{
+    return 1e-6 * layers * c->profile->stage[stage].launch_us;
+}
+
 int64_t round_ps(double seconds)
 {
     return ps_from_s(seconds);
@@ -83,6 +88,14 @@ static void compile_capacity(struct cost *c)
                                             c->page_tokens, transit_bytes);
 }
 
+void cost_set_profile(struct cost *c, const struct profile *p)
+{
+    c->profile = p;
+    c->n_profiles++;
+    for (int l = 0; l < c->n_layouts; l++)
+        attention_compile(c, &c->layout[l].layout, &c->layout[l].attention);
+}
+
 struct cost *cost_new(const struct model *m, const struct cluster *cluster, const struct profile *p,
                       const struct layout *layouts, int n_layouts, int page_tokens)
 {
@@ -90,15 +103,14 @@ struct cost *cost_new(const struct model *m, const struct cluster *cluster, cons
     assert(n_layouts >= 1 && n_layouts <= LAYOUT_MAX);
     c->model = *m;
     c->cluster = *cluster;
-    c->profile = p;
     c->n_layouts = n_layouts;
     c->page_tokens = page_tokens;
     for (int l = 0; l < n_layouts; l++) {
         assert(layouts[l].ranks == cluster->ranks);
         c->layout[l].layout = layouts[l];
         c->layout[l].memo = xcalloc(MEMO_SIZE, sizeof(struct row_memo));
-        attention_compile(c, &layouts[l], &c->layout[l].attention);
     }
+    cost_set_profile(c, p);
     compile_manifests(c);
     compile_capacity(c);
     return c;
@@ -166,8 +178,9 @@ static struct row_times row_times(const struct cost *c, const struct layout_cost
     uint64_t key = (uint64_t)n->rows * 0x9e3779b97f4a7c15 ^ (uint64_t)n->owner_rows * 0xc2b2ae3d ^
                    (uint64_t)n->sampled_rows * 0x165667b1;
     struct row_memo *memo = &l->memo[(key >> 32 ^ key) % MEMO_SIZE];
-    if (memcmp(&memo->counts, n, sizeof *n) != 0) {
+    if (memo->profile != c->n_profiles || memcmp(&memo->counts, n, sizeof *n) != 0) {
         memo->counts = *n;
+        memo->profile = c->n_profiles;
         memo->times = time_rows(c, &l->layout, n);
     }
     return memo->times;
@@ -264,6 +277,14 @@ static struct seg busiest(const struct sums *s, bool hiding)
     return most;
 }
 
+static struct seg attention_of(const struct cost *c, const struct batch *b, const struct sums *s,
+                               bool hiding)
+{
+    double fixed = attention_launch_s(c, b->n_decode > 0, b->n > b->n_decode);
+    return seg_add(busiest(s, hiding),
+                   seg_const(round_ps(hiding ? fixed * c->profile->overlap_frac : fixed)));
+}
+
 static struct seg exchange_of(const struct cost *c, const struct layout_cost *l,
                               const struct batch *b, const struct sums *s,
                               const struct row_times *times)
@@ -273,7 +294,7 @@ static struct seg exchange_of(const struct cost *c, const struct layout_cost *l,
     struct seg link = {times->link_ps + round_ps(chunks) + per_token * s->decode_ctx_tokens,
                        per_token * b->n_decode, SEG_FOREVER};
     if (c->profile->overlap_frac > 0)
-        link = seg_excess(link, busiest(s, true));
+        link = seg_excess(link, attention_of(c, b, s, true));
     return seg_add(seg_const(times->latency_ps), link);
 }
 
@@ -288,7 +309,7 @@ void cost_step(const struct cost *c, int layout, const struct batch *b, struct s
     out->rows = sums.rows.rows;
     out->proj = seg_const(times.proj_ps);
     out->ffn = seg_const(times.ffn_ps);
-    out->attn = busiest(&sums, false);
+    out->attn = attention_of(c, b, &sums, false);
     out->exchange = exchange_of(c, l, b, &sums, &times);
     out->step = seg_add(seg_add(out->proj, out->attn),
                         seg_add(seg_add(out->exchange, out->ffn), seg_const(times.once_ps)));

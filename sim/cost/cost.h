@@ -40,6 +40,8 @@ struct cost; /* opaque: model, cluster, profile and layouts, compiled to integer
 struct cost *cost_new(const struct model *m, const struct cluster *c, const struct profile *p,
                       const struct layout *layouts, int n_layouts, int page_tokens);
 void cost_free(struct cost *c);
+/* Go on with another profile, which must outlive it; memory does not depend on it. */
+void cost_set_profile(struct cost *c, const struct profile *p);
 
 int cost_n_layouts(const struct cost *c);
 const struct layout *cost_layout(const struct cost *c, int layout);

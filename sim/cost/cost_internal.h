@@ -22,6 +22,7 @@ struct row_times {
 
 struct row_memo {
     struct row_counts counts;
+    int profile; /* under which profile, counted from 1 */
     struct row_times times;
 };
 
@@ -44,6 +45,7 @@ struct cost {
     struct model model;
     struct cluster cluster;
     const struct profile *profile;
+    int n_profiles; /* it has had so many */
     int n_layouts, page_tokens;
     struct layout_cost layout[LAYOUT_MAX];
     struct manifest *manifest[LAYOUT_MAX][LAYOUT_MAX];
@@ -55,6 +57,8 @@ double roofline_s(double flop_s, double read_s);
 double flop_s(const struct cost *c, enum profile_stage stage, enum number_format format,
               double flop, double size);
 double read_s(const struct cost *c, enum profile_stage stage, double bytes, double size);
+/* What no size changes in a stage, over so many layers. */
+double launch_s(const struct cost *c, enum profile_stage stage, double layers);
 int64_t round_ps(double seconds);
 
 /* rows.c: projections, FFN, and what happens once a step. */
@@ -77,5 +81,7 @@ void attention_compile(const struct cost *c, const struct layout *l, struct atte
 /* One chunk on each rank that works on it: roofline terms in seconds, all layers. */
 void attention_chunk_s(const struct cost *c, const struct layout *l, const struct batch_item *i,
                        double *flop, double *read);
+/* Fixed time of a step with such rows, all layers; one kernel serves both kinds. */
+double attention_launch_s(const struct cost *c, bool decodes, bool prefills);
 
 #endif

@@ -74,7 +74,7 @@ double rows_proj_s(const struct cost *c, const struct layout *l, const struct ro
         struct layout as_linear = layout_of_linear(l);
         sum += m->linear.layers * layer_proj_s(c, &linear, 0, &as_linear, n);
     }
-    return sum;
+    return sum + launch_s(c, STAGE_PROJ, m->layers);
 }
 
 /* (1 - topk/experts)^rows by squaring: an expert that no row chose. */
@@ -131,7 +131,7 @@ double rows_ffn_s(const struct cost *c, const struct row_counts *n)
     double sum = m->dense_layers * dense_layer_s(c, (double)n->rows);
     if (m->layers > m->dense_layers)
         sum += (m->layers - m->dense_layers) * moe_layer_s(c, n);
-    return sum;
+    return sum + launch_s(c, STAGE_FFN, m->layers);
 }
 
 double rows_once_s(const struct cost *c, const struct row_counts *n)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A fit as tables for people: parameters, errors by stage and layout, and on the steps left out.
+ */
+#ifndef SIM_REPORT_FIT_TEXT_H
+#define SIM_REPORT_FIT_TEXT_H
+
+#include <stdio.h>
+
+#include "sim/study/fit.h"
+
+void fit_text_print(const struct fit *f, const struct fit_data *d, FILE *out);
+
+#endif
