@@ -54,7 +54,7 @@ expect "no command: stdout is for results" "" "$(run 2>/dev/null)"
 expect "unknown command" \
     '2 wavetank: unknown command "expain" (did you mean "explain"?); see "wavetank --help"' \
     "$(text=$(run expain 2>&1); echo $? "$text")"
-for command in sim explain trace plan list; do
+for command in sim explain trace plan fit list validate; do
     expect "help $command: exit code" 0 "$(run help $command >/dev/null; echo $?)"
     expect "help $command is $command --help" "$(run $command --help)" "$(run help $command)"
     expect "help $command fits 80 columns" 1 "$(($(run help $command | widest) <= 80))"
@@ -129,6 +129,82 @@ expect "sim --plan-around-switches 0: the switches" "$(grep '"from"' all.jsonl)"
     "$(tail -n +2 part.jsonl)"
 expect_part "sim --plan: says when it is empty" "no step was selected" \
     "$(sim --policy tp --plan part.jsonl --plan-around-switches 3 2>&1 >/dev/null)"
+
+## plans that put the simulator on trial
+slice="--model deepseek-r1-slice --cluster h200x2"
+expect "plan grid: says what it wrote" "grid.jsonl: 603 steps, 300 switches" \
+    "$(run plan grid $slice -o grid.jsonl | sed 's/, predicted to take [0-9.]* s$//')"
+expect "plan grid: check" "ok: 603 steps, 300 switches" "$(run plan check grid.jsonl)"
+expect "plan grid -: the plan alone" "$(cat grid.jsonl)" "$(run plan grid $slice -o -)"
+expect "plan grid: every cluster has its Helix" 60 \
+    "$(run plan grid --model llama-3.1-405b-slice --cluster h200x8 -o - |
+        grep -v '"from"' | grep -c '"layout":"helix:kvp=8,tpa=1"')"
+run plan switches $slice --context 64K --repeats 2 --layouts tp,dp -o switches.jsonl >/dev/null
+expect "plan switches: two directions, three ways, twice" "ok: 24" \
+    "$(run plan check switches.jsonl | cut -d' ' -f1,2)"
+expect "plan switches: each alike often" "4 blocking 4 overlapped" \
+    "$(grep -o '"blocking"\|"overlapped"' switches.jsonl | tr -d '"' | sort | uniq -c | xargs)"
+run plan switches $slice --context 64K --repeats 2 --layouts tp,dp --seed 1 -o seed.jsonl >/dev/null
+expect "plan switches --seed: another order" 1 "$(cmp -s switches.jsonl seed.jsonl; echo $?)"
+run plan compare all.jsonl --every 50 -o compare.jsonl >compare.txt
+expect "plan compare: model and cluster are the plan's" "$(head -1 all.jsonl)" \
+    "$(head -1 compare.jsonl)"
+expect_part "plan compare: check" "ok: " "$(run plan check compare.jsonl)"
+expect "plan compare: every 50th step under five layouts" $(((steps + 49) / 50 * 5)) \
+    "$(tail -n +2 compare.jsonl | grep -vc '"from"')"
+expect_part "plan compare --model: another machine's predictions" '"model":"deepseek-r1"' \
+    "$(run plan compare all.jsonl --every 500 --model deepseek-r1 --cluster h200x8 -o - | head -1)"
+for action in grid compare switches; do
+    expect "plan $action --help: exit code" 0 "$(run plan $action --help >/dev/null; echo $?)"
+    expect "plan $action --help fits 80 columns" 1 "$(($(run plan $action --help | widest) <= 80))"
+done
+
+## fit: of what was predicted
+slice="--model llama-3.1-405b-slice --cluster h200x2"
+run plan grid $slice --layouts tp,dp --max-tokens 64K -o - |
+    sed 's/"pred":\({[^}]*}\)}$/"pred":\1,"meas":{"p50":\1,"p95":\1},"check":0}/' >measured.jsonl
+run fit measured.jsonl $slice -o fitted.json >fit.txt
+expect "fit: exit code" 0 $?
+expect "fit fits 80 columns" 1 "$(($(widest <fit.txt) <= 80))"
+expect_part "fit: what the data do not say" "attn_decode.flop_frac[64]" \
+    "$(grep 'not in the data' fit.txt)"
+expect "fit: predictions stay within 2%" 1 \
+    "$(awk '$1 == "step" && $2 == "all" { print ($5 + 0 < 2) }' fit.txt)"
+expect "fit: keys are a profile's" "$(keys 4 "$samples/../../hw/profiles/h200-analytic.json")" \
+    "$(keys 4 fitted.json)"
+expect "fit: the table is beside the profile" "op,ranks,bytes,us" "$(grep -m1 '^op' fitted.csv)"
+expect_part "fit: the profile can be used" "profile  fitted: measured" \
+    "$(run explain $slice --context 4K --profile ./fitted.json)"
+mkdir -p again
+run fit measured.jsonl $slice -o again/x.json --name fitted >/dev/null
+expect "fit: same input, same profile" "$(cat fitted.json)" "$(cat again/x.json)"
+expect "fit --name: and the same table" "$(cat fitted.csv)" "$(cat again/fitted.csv)"
+
+## validate: of what was predicted, and of half of it
+measure='s/"pred":\({[^}]*}\)}$/"pred":\1,"meas":{"p50":\1,"p95":\1},"check":0.001}/'
+sed "$measure" compare.jsonl >compared.jsonl
+run validate compare.jsonl compared.jsonl --json v.json --report v.html >v.txt
+expect "validate: exit code" 0 $?
+expect "validate: JSON keys" "steps step_error_p50 step_error_p95 schedule_error layout_agreement \
+stages switches check_max_error unmatched step_error_over step_error_mean step_kinds layouts \
+worst_steps window_error_p50 window_error_p95 windows kendall_tau regret_frac layout_order doubts \
+wavetank plan measured model cluster ranks layers profile origin" "$(keys 2 v.json)"
+expect "validate: no error" '"step_error_p95": 0.0,' "$(grep -o '"step_error_p95".*' v.json)"
+expect "validate: every order is right" $(((steps + 49) / 50)) \
+    "$(grep -c '"verdict": "right"' v.json)"
+expect_part "validate: says whose predictions these are" \
+    "profile  b200-analytic: efficiencies assumed, not measured" "$(cat v.txt)"
+expect_part "validate: or that it does not know" "profile  not known: not h200-analytic" \
+    "$(run validate compare.jsonl compared.jsonl --profile h200-analytic)"
+expect "validate --json -: without the tables" "$(sed 's/ --.*/"/' v.json)" \
+    "$(run validate compare.jsonl compared.jsonl --json - | sed 's/ --.*/"/')"
+expect "validate --report: one file, without scripts" "1 0" \
+    "$(grep -c '^</html>' v.html) $(grep -ci -e '<script' -e 'http:' -e 'https:' v.html)"
+head -21 compared.jsonl >part.jsonl
+run validate compare.jsonl part.jsonl --json v.json >v.txt 2>v.err
+expect "validate: a part" "0 wavetank: part.jsonl: the run was cut: $(($(wc -l <compare.jsonl) - 21)) \
+of the plan's $(($(wc -l <compare.jsonl) - 1)) steps are missing" "$? $(cat v.err)"
+expect "validate: a part: steps" '  "steps": 20,' "$(grep '^  "steps": ' v.json)"
 
 ## explain
 run explain $machine --batch 64 --context 64K --json e.json >e.txt

@@ -60,6 +60,22 @@ for case in "tiny-gqa h200x8 8" "tiny-moe h200x2 2"; do
     expect_part "$model: ranks" "on $ranks ranks" "$said"
 done
 
+## plans that put the simulator on trial: chunks run again, every direction and mechanism
+tiny="--model tiny-mla --cluster h200x2"
+"$program" plan grid $tiny --max-tokens 64 -o trial.jsonl >/dev/null
+said=$("$replay" trial.jsonl --layers 1 -o measured.jsonl 2>&1)
+expect "plan grid: exit" 0 $?
+expect_part "plan grid: said" "9 of 9 steps with 4 switches" "$said"
+"$program" plan switches $tiny --layouts tp,dop,cp --batch 3 --context 40 --repeats 1 \
+    -o trial.jsonl >/dev/null
+said=$("$replay" trial.jsonl --layers 1 -o measured.jsonl 2>&1)
+expect "plan switches: exit" 0 $?
+expect_part "plan switches: said" "36 of 36 steps" "$said"
+"$program" plan compare sim.jsonl --every 4 -o trial.jsonl >/dev/null
+said=$("$replay" trial.jsonl --layers 1 -o measured.jsonl 2>&1)
+expect "plan compare: exit" 0 $?
+expect_part "plan compare: said" "27 of 27 steps" "$said"
+
 ## bad requests: exit 2 and nothing written
 refuse() {
     said=$("$replay" "${@:3}" 2>&1)

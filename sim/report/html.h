@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A report as one HTML file that needs nothing else: no scripts, no fonts, no network. Light or
+ * dark as the reader's system is; wide tables scroll in their own boxes. Series have both a colour
+ * (told apart without red and green) and a shape.
+ */
+#ifndef SIM_REPORT_HTML_H
+#define SIM_REPORT_HTML_H
+
+#include <stdio.h>
+
+enum { HTML_SERIES = 6 }; /* after so many, colours and shapes come again */
+
+void html_begin(FILE *out, const char *title);
+void html_end(FILE *out);
+
+/* Text with what HTML gives a meaning escaped. */
+void html_text(FILE *out, const char *text);
+void html_printf(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A paragraph of text. */
+void html_p(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A table that scrolls sideways when it is too wide; `head` ends with NULL. Then rows of cells. */
+void html_table_begin(FILE *out, const char *label, const char *const *head);
+void html_table_end(FILE *out);
+void html_row(FILE *out);
+void html_cell(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A list that names the shapes and colours of series. */
+void html_legend(FILE *out, const char *const *name, int n);
+
+#endif

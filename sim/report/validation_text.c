@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/report/validation_text.h"
+
+#include <math.h>
+
+#include "sim/base/units.h"
+#include "sim/report/doubts.h"
+#include "sim/report/percent.h"
+#include "sim/report/table.h"
+
+static void add_heads(struct table *t, const char *const *head)
+{
+    for (; *head != NULL; head++)
+        table_add(t, "%s", *head);
+}
+
+static void add_percent(struct table *t, double frac)
+{
+    char buf[PERCENT_SIZE];
+    table_add(t, "%s", percent(frac, buf));
+}
+
+static void add_signed(struct table *t, double frac)
+{
+    char buf[PERCENT_SIZE];
+    table_add(t, "%s", percent_signed(frac, buf));
+}
+
+static void add_count(struct table *t, int64_t n)
+{
+    char buf[32];
+    table_add(t, "%s", units_count(n, buf, sizeof buf));
+}
+
+/* In milliseconds; dT may be negative. */
+static void add_ms(struct table *t, double ns)
+{
+    char buf[32];
+    table_add(t, "%s%s", ns < 0 ? "-" : "", table_number(fabs(ns) / 1e6, buf, sizeof buf));
+}
+
+static void print_about(const struct validation_about *about, const struct joined *j, FILE *out)
+{
+    struct about_facts facts;
+    about_facts_init(&facts, about, j);
+    for (int i = 0; i < facts.n; i++)
+        fprintf(out, "%-8s %s\n", facts.fact[i].label, facts.fact[i].text);
+}
+
+static void add_errors(struct table *t, const char *name, const struct error_summary *e)
+{
+    table_add(t, "%s", name);
+    add_count(t, e->n);
+    add_percent(t, e->p50);
+    add_percent(t, e->p95);
+    add_signed(t, e->mean);
+}
+
+static void print_errors(const struct joined *j, const struct step_errors *e, FILE *out)
+{
+    static const char *const head[] = {
+        "", "", "|error|", "|error|", "mean", "layout", "steps", "p50", "p95", "error", NULL,
+    };
+    struct table t;
+    table_init(&t, "lrrrr");
+    add_heads(&t, head);
+    add_errors(&t, "all", &e->all);
+    for (int l = 0; l < j->n_layouts; l++)
+        if (e->layout[l].n > 0)
+            add_errors(&t, j->layout[l], &e->layout[l]);
+    table_print(&t, out);
+    table_release(&t);
+}
+
+static void print_parts(const struct step_errors *e, FILE *out)
+{
+    static const char *const head[] = {
+        "",     "share of", "|error|", "|error|", "mean",       "part of", "stage",
+        "time", "p50",      "p95",     "error",   "step error", NULL,
+    };
+    struct table t;
+    table_init(&t, "lrrrrr");
+    add_heads(&t, head);
+    for (int p = 0; p < PART_COUNT; p++) {
+        const struct part_error *part = &e->part[p];
+        table_add(&t, "%s", step_part_names[p]);
+        add_percent(&t, part->share_frac);
+        add_percent(&t, part->error.p50);
+        add_percent(&t, part->error.p95);
+        add_signed(&t, part->error.mean);
+        add_signed(&t, part->blame);
+    }
+    table_print(&t, out);
+    table_release(&t);
+}
+
+static void print_worst(const struct joined *j, const struct step_errors *e, FILE *out)
+{
+    static const char *const head[] = {
+        "",        "",   "",     "",       "mean",     "longest", "pred.",
+        "meas.",   "",   "step", "layout", "requests", "rows",    "context",
+        "context", "ms", "ms",   "error",  NULL,
+    };
+    struct table t;
+    table_init(&t, "rlrrrrrrr");
+    add_heads(&t, head);
+    for (int i = 0; i < e->n_worst; i++) {
+        const struct joined_step *s = &j->step[e->worst[i]];
+        struct step_shape shape = joined_shape(s->at);
+        table_add(&t, "%lld", (long long)s->at->step);
+        table_add(&t, "%s", j->layout[s->layout]);
+        add_count(&t, shape.requests);
+        add_count(&t, shape.rows);
+        add_count(&t, shape.mean_ctx_tokens);
+        add_count(&t, shape.max_ctx_tokens);
+        add_ms(&t, (double)s->pred->step_ns);
+        add_ms(&t, (double)s->meas->step_ns);
+        add_signed(&t, s->error);
+    }
+    table_print(&t, out);
+    table_release(&t);
+}
+
+/* In full only those that stand for the plan. */
+static void print_steps(const struct validation *v, const struct step_errors *e, const char *which,
+                        FILE *out)
+{
+    if (e->all.n == 0)
+        return;
+    fprintf(out, "\n%s (error: predicted / measured - 1)\n\n", which);
+    print_errors(&v->joined, e, out);
+    if (e != v->main)
+        return;
+    fputc('\n', out);
+    print_parts(e, out);
+    fputs("\nThe steps furthest off\n\n", out);
+    print_worst(&v->joined, e, out);
+}
+
+static void print_schedule(const struct schedule_errors *e, FILE *out)
+{
+    char pred[32], meas[32], error[PERCENT_SIZE], p50[PERCENT_SIZE], p95[PERCENT_SIZE];
+    fprintf(out,
+            "\nSchedule: %s ms predicted, %s ms measured, %s\n"
+            "From switch to switch (%d windows): |error| p50 %s, p95 %s\n",
+            table_number(e->pred_ns / 1e6, pred, sizeof pred),
+            table_number(e->meas_ns / 1e6, meas, sizeof meas), percent_signed(e->error, error),
+            e->n_windows, percent(e->windows.p50, p50), percent(e->windows.p95, p95));
+}
+
+static void print_order(const struct layout_order *o, FILE *out)
+{
+    char agreement[PERCENT_SIZE], regret[PERCENT_SIZE];
+    if (o->n == 0) {
+        fputs("\nLayout order: no batch ran under two layouts\n", out);
+        return;
+    }
+    fprintf(out,
+            "\nLayout order: the layout predicted fastest is so in %s of %d comparisons\n"
+            "(%d right, %d ties within 2%%, %d wrong); Kendall tau %.2f, regret %s\n",
+            percent(o->agreement, agreement), o->n, o->verdicts[ORDER_RIGHT],
+            o->verdicts[ORDER_TIE], o->verdicts[ORDER_WRONG], o->tau, percent(o->regret, regret));
+}
+
+static void add_way(struct table *t, const struct joined *j, const struct switch_direction *d,
+                    enum mechanism m)
+{
+    const struct switch_way *w = &d->way[m];
+    table_add(t, "%s", j->layout[d->from]);
+    table_add(t, "%s", j->layout[d->to]);
+    table_add(t, "%s", mechanism_names[m]);
+    add_count(t, w->n);
+    if (d->n_ready > 0)
+        add_ms(t, d->ready_ns);
+    else
+        table_add(t, "-");
+    add_ms(t, w->step_ns);
+    add_ms(t, w->dt_ns);
+    add_ms(t, w->dt_p95_ns);
+    add_ms(t, w->pred_ns);
+    if (w->resolved)
+        add_signed(t, w->error);
+    else
+        table_add(t, "noise");
+    if (m == MECH_OVERLAPPED)
+        add_percent(t, d->hidden_frac);
+    else
+        table_add(t, "%s", "");
+}
+
+static void print_switches(const struct validation *v, FILE *out)
+{
+    static const char *const head[] = {
+        "",    "",    "",    "",      "ready", "T",         "dT",     "dT",
+        "dT",  "",    "",    "from",  "to",    "mechanism", "trials", "p50",
+        "p50", "p50", "p95", "pred.", "error", "hidden",    NULL,
+    };
+    struct table t;
+    if (v->trials.n == 0) {
+        fputs("\nSwitches: no step has one inside\n", out);
+        return;
+    }
+    table_init(&t, "lllrrrrrrrr");
+    add_heads(&t, head);
+    for (int i = 0; i < v->trials.n; i++)
+        for (int m = 0; m < MECH_COUNT; m++)
+            if (v->trials.direction[i].way[m].n > 0)
+                add_way(&t, &v->joined, &v->trials.direction[i], m);
+    fputs("\nSwitches: what they add to a step, dT = T - T of target-ready steps, in ms\n\n", out);
+    table_print(&t, out);
+    table_release(&t);
+}
+
+static void print_doubts(const struct validation *v, FILE *out)
+{
+    struct doubts d;
+    doubts_init(&d, v);
+    fputs("\nWhere not to believe it\n\n", out);
+    for (int i = 0; i < d.n; i++)
+        fprintf(out, "- %s\n", d.sentence[i]);
+    doubts_release(&d);
+}
+
+void validation_print(const struct validation *v, const struct validation_about *about, FILE *out)
+{
+    print_about(about, &v->joined, out);
+    print_steps(v, &v->steady, "Steps without a switch", out);
+    print_steps(v, &v->ready, "Target-ready steps: after a free switch", out);
+    print_schedule(&v->schedule, out);
+    print_order(&v->order, out);
+    print_switches(v, out);
+    fprintf(out, "\nLargest error of any output against the reference: %.2e\n",
+            v->joined.check_max_error);
+    print_doubts(v, out);
+}
