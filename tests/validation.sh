@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Today's simulator against what was measured once (docs/validation): predictions made anew from the
+# committed profile must be as near as the bounds below say, and so must those of a profile that is fitted
+# again.
+#
+# usage: tests/validation.sh PROGRAM (wavetank)
+set -u
+
+program=$(realpath "$1") || exit 2
+root=$(realpath "$(dirname "$0")/..")
+export WAVETANK_DATA=$root
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+passed=0 failed=0
+
+# NAME VALUE BOUND: |VALUE| <= BOUND
+expect_within() {
+    if awk -v x="$2" -v bound="$3" 'BEGIN { exit !(x != "" && x <= bound && x >= -bound) }'; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAIL %s\n  expected: at most %s\n  got:      %s\n' "$1" "$3" "$2"
+    fi
+}
+number() { grep -o "\"$2\": *[-0-9.e]*" "$1" | head -n 1 | sed 's/.*: *//'; }
+
+# PROFILE PLAN P50 P95 SCHEDULE
+hold() {
+    local measured=$root/docs/validation/h200x2/$2.measured.jsonl
+    "$program" plan predict "$measured" --profile "$1" -o pred.jsonl >/dev/null &&
+        "$program" validate pred.jsonl "$measured" --json result.json >/dev/null
+    expect_within "$1, $2: steps, median" "$(number result.json step_error_p50)" "$3"
+    expect_within "$1, $2: steps, 95th percentile" "$(number result.json step_error_p95)" "$4"
+    expect_within "$1, $2: schedule" "$(number result.json schedule_error)" "$5"
+    rm -f result.json
+}
+hold h200x2 rollout 0.05 0.15 0.03
+hold h200x2 longdoc 0.05 0.15 0.03
+
+# The optimiser's last digits may differ from machine to machine; its predictions may not.
+"$program" fit "$root/docs/validation/h200x2/grid.measured.jsonl" --model deepseek-r1-slice --cluster h200x2 \
+    --base h200-analytic -o h200x2.json >/dev/null
+hold "./h200x2.json" grid 0.03 0.10 0.03
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
