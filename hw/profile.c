@@ -75,7 +75,9 @@ static int read_transfer(struct jobj *root, struct profile *p, struct err *err)
         jobj_f64(&o, "repack_hbm_frac", true, 0.001, frac_max, &p->transfer.repack_hbm_frac, err) <
             0 ||
         jobj_f64(&o, "weights_factor", true, 1, factor_max, &p->transfer.weights_factor, err) < 0 ||
-        jobj_f64(&o, "kv_factor", true, 1, factor_max, &p->transfer.kv_factor, err) < 0)
+        jobj_f64(&o, "kv_factor", true, 1, factor_max, &p->transfer.kv_factor, err) < 0 ||
+        jobj_f64(&o, "interference_frac", false, 0, factor_max, &p->transfer.interference_frac,
+                 err) < 0)
         return -1;
     return jobj_done(&o, err);
 }
@@ -170,10 +172,11 @@ void profile_write(const struct profile *p, const char *const *source, int n, FI
             "    \"overlap_frac\": %.9g,\n"
             "    \"expert_imbalance\": %.9g,\n"
             "    \"transfer\": {\"repack_hbm_frac\": %.9g, \"weights_factor\": %.9g, "
-            "\"kv_factor\": %.9g},\n"
+            "\"kv_factor\": %.9g, \"interference_frac\": %.9g},\n"
             "    \"collectives\": ",
             p->layer_launch_us, p->step_launch_us, p->overlap_frac, p->expert_imbalance,
-            p->transfer.repack_hbm_frac, p->transfer.weights_factor, p->transfer.kv_factor);
+            p->transfer.repack_hbm_frac, p->transfer.weights_factor, p->transfer.kv_factor,
+            p->transfer.interference_frac);
     write_text(p->collectives_name, out);
     fputs("\n}\n", out);
 }

@@ -47,6 +47,8 @@ struct profile {
     struct {
         double repack_hbm_frac;           /* repack runs at this share of HBM bandwidth */
         double weights_factor, kv_factor; /* transfer time over the bare collective, >= 1 */
+        double interference_frac; /* computation beside a transfer takes longer by this share of
+                                     the time that they run side by side */
     } transfer;
     struct collective_table collectives;
     char collectives_name[96]; /* as the file names them */

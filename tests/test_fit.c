@@ -228,6 +228,7 @@ static void load(struct bench *b, struct fit_data *d)
     b->out = NULL;
     fit_data_init(d, &b->model, &b->cluster);
     cr_assert_eq(fit_data_load(d, b->path, &err), 0, "%s", err.text);
+    fit_data_compare(d);
 }
 
 static void run(struct bench *b, struct fit_data *d, struct fit *f)

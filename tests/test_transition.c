@@ -107,6 +107,26 @@ Test(transition, equation_7_by_hand)
     bench_release(&b);
 }
 
+/* 60 layers are computed beside a transfer: a quarter of the shorter of the two comes on top. */
+Test(transition, a_transfer_slows_the_layer_beside_it)
+{
+    struct bench b;
+    bench_load(&b, "deepseek-v3.2", "b200x8");
+    b.profile.transfer.interference_frac = 0.25;
+    bench_compile(&b, "tp,dp");
+    int64_t tokens[RANKS_MAX] = {0};
+    struct step_cost busy = {.proj = seg_const(61 * PS_PER_S)}, half = {0};
+    struct transition t;
+    transition_cost(b.cost, 0, 1, tokens, &busy, &t);
+    cr_expect_eq(t.exposed_ps, t.layer_ps + 60 * ((t.layer_ps + 2) / 4));
+    cr_expect_eq(t.blocking_ps, 61 * t.layer_ps);
+    int64_t compute = t.layer_ps / 2 / 4 * 4;
+    half.ffn = seg_const(61 * compute);
+    transition_cost(b.cost, 0, 1, tokens, &half, &t);
+    cr_expect_eq(t.exposed_ps, t.layer_ps + 60 * (t.layer_ps - compute + compute / 4));
+    bench_release(&b);
+}
+
 Test(transition, kv_cost_grows_with_live_tokens_and_weights_do_not)
 {
     struct bench b;

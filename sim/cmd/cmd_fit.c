@@ -54,6 +54,7 @@ static int load_data(struct fit_data *d, int n, char **path, struct err *err)
     for (int i = 0; i < n; i++)
         if (check_is_plan(path[i], err) < 0 || fit_data_load(d, path[i], err) < 0)
             return -1;
+    fit_data_compare(d);
     return 0;
 }
 

@@ -51,15 +51,16 @@ static void sort_layers(const struct cost *c, const struct manifest *mf, const s
 }
 
 /* Eq. 7: the first layer's transfer shows whole, a later one as far as it outlasts the layer
- * before. */
-static void expose(const struct layer_sorts *s, int64_t compute_ps, struct transition *out)
+ * before, which it slows by a share of the time beside it. */
+static void expose(const struct layer_sorts *s, int64_t compute_ps, double interference_frac,
+                   struct transition *out)
 {
     bool first = true;
     for (int sort = 0; sort < 3; sort++) {
-        int64_t x = s->transfer_ps[sort];
+        int64_t x = s->transfer_ps[sort], beside = x < compute_ps ? x : compute_ps;
         if (s->n[sort] == 0)
             continue;
-        int64_t late = x > compute_ps ? x - compute_ps : 0;
+        int64_t late = x - beside + (int64_t)(interference_frac * (double)beside + 0.5);
         out->blocking_ps += s->n[sort] * x;
         out->exposed_ps += first ? x + (s->n[sort] - 1) * late : s->n[sort] * late;
         first = false;
@@ -96,7 +97,7 @@ void transition_cost(const struct cost *c, int from, int to, const int64_t *ctx_
     int64_t compute_ps =
         (step->proj.a_ps + step->attn.a_ps + step->exchange.a_ps + step->ffn.a_ps) /
         c->model.layers;
-    expose(&sorts, compute_ps, out);
+    expose(&sorts, compute_ps, c->profile->transfer.interference_frac, out);
     out->layer_ps = sorts.transfer_ps[sorts.n[0] > 0 ? 0 : 1];
     out->weights_recv_bytes_per_layer = mf->weights.recv_bytes;
     out->kv_recv_bytes_per_layer = kv.recv_bytes;

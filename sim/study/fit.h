@@ -2,7 +2,8 @@
  *
  * Fitting a profile to measured plans. Stage by stage, the parameters of docs/calibration.md are
  * chosen so that the squared relative errors of sim/cost's own predictions are least over the steps
- * without a switch (the transfers': over the blocking switches). What the data do not say keeps the
+ * without a switch (the transfers': over the blocking switches, the interference's: over overlapped
+ * ones). What the data do not say keeps the
  * base profile's value.
  */
 #ifndef SIM_STUDY_FIT_H
@@ -19,6 +20,7 @@ enum fit_stage {
     FIT_EXCHANGE,
     FIT_REST,     /* the step less its stages; errors are relative to the step */
     FIT_TRANSFER, /* exposed time of blocking switches that move something */
+    FIT_OVERLAP,  /* what overlapped ones add to the step, over target-ready ones of the batch */
     FIT_STAGE_COUNT
 };
 
@@ -27,11 +29,13 @@ extern const char *const fit_stage_names[FIT_STAGE_COUNT]; /* "proj", "attn_deco
 /* One measured step. */
 struct fit_step {
     struct batch batch;
-    struct batch_item *item; /* the batch's, owned */
-    int layout;              /* index in fit_data */
-    int from;                /* -1 unless it switches */
-    bool blocks;             /* a blocking switch */
-    struct plan_times meas;  /* median of the repeats */
+    struct batch_item *item;         /* the batch's, owned */
+    int layout;                      /* index in fit_data */
+    int from;                        /* -1 unless it switches */
+    bool blocks, overlaps, is_ready; /* by mechanism; ready: target-ready, by free */
+    struct plan_times meas;          /* median of the repeats */
+    int64_t added_ns; /* of an overlapped switch: the step's time over that of the median
+                         target-ready step of the batch; 0 without any */
 };
 
 struct fit_source {
@@ -58,6 +62,8 @@ void fit_data_release(struct fit_data *d);
 /* Add the measured lines of a plan. Refuses another model, other layers or ranks, layouts that this
  * model cannot have, and a file in which nothing is measured. */
 int fit_data_load(struct fit_data *d, const char *path, struct err *err);
+/* Once all are loaded: what overlapped switches add. */
+void fit_data_compare(struct fit_data *d);
 
 /* What of a profile a parameter sets. */
 enum fit_target {
@@ -71,7 +77,8 @@ enum fit_target {
     FIT_STEP_LAUNCH,
     FIT_REPACK,
     FIT_WEIGHTS_FACTOR,
-    FIT_KV_FACTOR
+    FIT_KV_FACTOR,
+    FIT_INTERFERENCE
 };
 
 enum fit_state {

@@ -99,6 +99,8 @@ static int take_step(struct fit_data *d, const char *path, const struct plan_ste
         (s->from[0] != '\0' && (step.from = find_layout(d, s->from, err)) < 0))
         return -1;
     step.blocks = strcmp(s->mechanism, mechanism_names[MECH_BLOCKING]) == 0;
+    step.overlaps = strcmp(s->mechanism, mechanism_names[MECH_OVERLAPPED]) == 0;
+    step.is_ready = strcmp(s->mechanism, mechanism_names[MECH_FREE]) == 0;
     take_rows(&step, s);
     d->step = xgrow(d->step, &d->cap, d->n + 1, sizeof *d->step);
     d->step[d->n++] = step;
@@ -137,4 +139,39 @@ int fit_data_load(struct fit_data *d, const char *path, struct err *err)
     int rc = take_plan(d, path, &p, err);
     plan_release(&p);
     return rc;
+}
+
+/* The same requests as far as a step's time is concerned: contexts within 5%. */
+static bool same_batch(const struct fit_step *a, const struct fit_step *b)
+{
+    if (a->from != b->from || a->layout != b->layout || a->batch.n != b->batch.n)
+        return false;
+    for (int i = 0; i < a->batch.n; i++) {
+        const struct batch_item *x = &a->item[i], *y = &b->item[i];
+        if (x->q != y->q || x->owner != y->owner ||
+            llabs(x->ctx_tokens - y->ctx_tokens) * 20 > y->ctx_tokens)
+            return false;
+    }
+    return true;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+void fit_data_compare(struct fit_data *d)
+{
+    int64_t *ready_ns = xcalloc(d->n + 1, sizeof *ready_ns);
+    for (size_t i = 0; i < d->n; i++) {
+        struct fit_step *s = &d->step[i];
+        size_t n = 0;
+        for (size_t k = 0; s->overlaps && k < d->n; k++)
+            if (d->step[k].is_ready && same_batch(&d->step[k], s))
+                ready_ns[n++] = d->step[k].meas.step_ns;
+        qsort(ready_ns, n, sizeof *ready_ns, by_size);
+        s->added_ns = n > 0 ? s->meas.step_ns - ready_ns[n / 2] : 0;
+    }
+    free(ready_ns);
 }

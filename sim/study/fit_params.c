@@ -18,6 +18,7 @@ const char *const fit_stage_names[FIT_STAGE_COUNT] = {
     [FIT_EXCHANGE] = "exchange",
     [FIT_REST] = "rest",
     [FIT_TRANSFER] = "transfer",
+    [FIT_OVERLAP] = "overlap",
 };
 
 static const enum profile_stage profile_stages[] = {
@@ -32,6 +33,7 @@ enum { N_ROW_KNOTS = sizeof row_knots / sizeof *row_knots };
 
 static const double frac_low = 0.001, frac_high = 1; /* nothing passes its data sheet */
 static const double launch_high_us = 1000, factor_high = 100, imbalance_high = 16;
+static const double interference_low = 0.01, interference_high = 4;
 static const double collective_reach = 30;              /* times the base, either way */
 enum { TABLE_FIRST_POWER = 10, TABLE_LAST_POWER = 30 }; /* of two, bytes */
 
@@ -159,7 +161,7 @@ static void list_stage(struct list *l, const struct fit_data *d, struct profile 
 {
     struct efficiency *flop = &p->stage[profile_stages[l->stage]].flop_frac;
     bool prefill = l->stage == FIT_ATTN_PREFILL;
-    double heads[LAYOUT_MAX];
+    double heads[LAYOUT_MAX] = {0};
     const double *knot = row_knots;
     int n;
     if (l->stage == FIT_ATTN_DECODE) {
@@ -247,6 +249,10 @@ int fit_params(enum fit_stage stage, const struct fit_data *d, struct profile *p
     case FIT_EXCHANGE: list_exchange(&l, d, p); break;
     case FIT_REST: list_rest(&l, p); break;
     case FIT_TRANSFER: list_transfer(&l, p); break;
+    case FIT_OVERLAP:
+        add_named(&l, FIT_INTERFERENCE, "transfer.interference_frac", p->transfer.interference_frac,
+                  interference_low, interference_high);
+        break;
     default: list_stage(&l, d, p);
     }
     if (stage == FIT_FFN && d->model->moe.experts > 0)

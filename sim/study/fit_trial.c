@@ -66,6 +66,7 @@ static void set_param(struct profile *p, const struct fit_param *q)
     case FIT_REPACK: p->transfer.repack_hbm_frac = q->value; break;
     case FIT_WEIGHTS_FACTOR: p->transfer.weights_factor = q->value; break;
     case FIT_KV_FACTOR: p->transfer.kv_factor = q->value; break;
+    case FIT_INTERFERENCE: p->transfer.interference_frac = q->value; break;
     }
 }
 
@@ -94,15 +95,15 @@ void trial_set(struct trial *t, const struct profile *start, const struct fit_pa
     cost_set_profile(t->cost, &t->profile);
 }
 
-static int64_t blocking_ps(const struct trial *t, const struct fit_step *s,
-                           const struct step_cost *cost)
+static struct transition switch_of(const struct trial *t, const struct fit_step *s,
+                                   const struct step_cost *cost)
 {
     int64_t tokens[RANKS_MAX] = {0};
     struct transition move;
     for (int i = 0; i < s->batch.n; i++)
         tokens[s->item[i].owner] += s->item[i].ctx_tokens - s->item[i].q;
     transition_cost(t->cost, s->from, s->layout, tokens, cost, &move);
-    return move.blocking_ps;
+    return move;
 }
 
 double trial_predict_s(const struct trial *t, int stage, const struct fit_step *s)
@@ -117,13 +118,15 @@ double trial_predict_s(const struct trial *t, int stage, const struct fit_step *
     case FIT_EXCHANGE: return ps_to_s(c.exchange.a_ps);
     case FIT_REST:
         return ps_to_s(c.step.a_ps - c.proj.a_ps - c.attn.a_ps - c.exchange.a_ps - c.ffn.a_ps);
-    case FIT_TRANSFER: return ps_to_s(blocking_ps(t, s, &c));
+    case FIT_TRANSFER: return ps_to_s(switch_of(t, s, &c).blocking_ps);
+    case FIT_OVERLAP: return ps_to_s(switch_of(t, s, &c).exposed_ps);
     default: return ps_to_s(c.step.a_ps);
     }
 }
 
-static int64_t measured_ns(int stage, const struct plan_times *m)
+static int64_t measured_ns(int stage, const struct fit_step *s)
 {
+    const struct plan_times *m = &s->meas;
     switch (stage) {
     case FIT_PROJ: return m->proj_ns;
     case FIT_ATTN_DECODE:
@@ -132,13 +135,14 @@ static int64_t measured_ns(int stage, const struct plan_times *m)
     case FIT_EXCHANGE: return m->exchange_ns;
     case FIT_REST: return m->step_ns - m->proj_ns - m->attn_ns - m->exchange_ns - m->ffn_ns;
     case FIT_TRANSFER: return m->switch_exposed_ns;
+    case FIT_OVERLAP: return s->added_ns;
     default: return m->step_ns;
     }
 }
 
 double fit_error(const struct trial *t, int stage, const struct fit_step *s)
 {
-    int64_t ns = measured_ns(stage, &s->meas);
+    int64_t ns = measured_ns(stage, s);
     double scale_s = 1e-9 * (double)(stage == FIT_REST ? s->meas.step_ns : ns);
     return (trial_predict_s(t, stage, s) - 1e-9 * (double)ns) / scale_s;
 }
@@ -146,7 +150,7 @@ double fit_error(const struct trial *t, int stage, const struct fit_step *s)
 bool fit_observes(const struct trial *t, int stage, const struct fit_step *s)
 {
     bool decodes_only = s->batch.n == s->batch.n_decode;
-    if ((s->from < 0) != (stage != FIT_TRANSFER))
+    if ((s->from < 0) != (stage != FIT_TRANSFER && stage != FIT_OVERLAP))
         return false;
     switch (stage) {
     case FIT_ATTN_DECODE: return decodes_only && s->meas.attn_ns > 0;
@@ -154,6 +158,7 @@ bool fit_observes(const struct trial *t, int stage, const struct fit_step *s)
     case FIT_REST: return s->meas.step_ns > 0;
     case FIT_TRANSFER:
         return s->blocks && s->meas.switch_exposed_ns > 0 && trial_predict_s(t, stage, s) > 0;
-    default: return measured_ns(stage, &s->meas) > 0;
+    case FIT_OVERLAP: return s->added_ns > 0 && trial_predict_s(t, stage, s) > 0;
+    default: return measured_ns(stage, s) > 0;
     }
 }
