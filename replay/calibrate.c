@@ -18,9 +18,13 @@ enum { PARTS_MAX = 64, ARGS_MAX = PARTS_MAX + 16 };
 
 extern char **environ;
 
+enum { PLANS_MAX = 2 };
+
 /* Files of the work folder. */
 struct folder {
-    char *path, *grid, *rest;
+    char *path, *rest;
+    char *plan[PLANS_MAX]; /* to measure one after the other */
+    int n_plans;
     char *part[PARTS_MAX];
     int n_parts; /* that are there */
 };
@@ -33,7 +37,12 @@ static bool exists(const char *path)
 static int open_folder(struct folder *f, const struct calibrate *c, struct err *err)
 {
     f->path = c->work != NULL ? xstrdup(c->work) : xasprintf("%s.work", c->profile);
-    f->grid = xasprintf("%s/grid.plan.jsonl", f->path);
+    if (c->grid != NULL) {
+        f->plan[f->n_plans++] = xstrdup(c->grid);
+    } else {
+        f->plan[f->n_plans++] = xasprintf("%s/grid.plan.jsonl", f->path);
+        f->plan[f->n_plans++] = xasprintf("%s/switches.plan.jsonl", f->path);
+    }
     f->rest = xasprintf("%s/rest.plan.jsonl", f->path);
     for (int i = 0; i < PARTS_MAX; i++)
         f->part[i] = xasprintf("%s/part%d.measured.jsonl", f->path, i);
@@ -41,7 +50,7 @@ static int open_folder(struct folder *f, const struct calibrate *c, struct err *
         return err_set(err, "%s: cannot make the work folder: %s", f->path, strerror(errno));
     while (f->n_parts < PARTS_MAX && exists(f->part[f->n_parts]))
         f->n_parts++;
-    if (f->n_parts == PARTS_MAX)
+    if (f->n_parts + PLANS_MAX > PARTS_MAX)
         return err_set(err, "%s: cut %d times: remove it and start anew", f->path, PARTS_MAX);
     return 0;
 }
@@ -51,7 +60,8 @@ static void close_folder(struct folder *f)
     for (int i = 0; i < PARTS_MAX; i++)
         free(f->part[i]);
     free(f->path);
-    free(f->grid);
+    for (int i = 0; i < f->n_plans; i++)
+        free(f->plan[i]);
     free(f->rest);
 }
 
@@ -99,11 +109,19 @@ static int run_wavetank(const char *const *args, struct err *err)
     return rc;
 }
 
-static int make_grid(const struct calibrate *c, const struct folder *f, struct err *err)
+/* What each stage costs, and what a switch costs the step around it. */
+static int make_plans(const struct calibrate *c, const struct folder *f, struct err *err)
 {
-    const char *args[] = {"plan",     "grid", "--model", c->model, "--cluster",
-                          c->cluster, "-o",   f->grid,   NULL};
-    return exists(f->grid) ? 0 : run_wavetank(args, err);
+    const char *grid[] = {"plan",     "grid", "--model",  c->model, "--cluster",
+                          c->cluster, "-o",   f->plan[0], NULL};
+    const char *switches[] = {"plan",      "switches", "--model", c->model,    "--cluster",
+                              c->cluster,  "--batch",  "16",      "--context", "16K",
+                              "--repeats", "4",        "-o",      f->plan[1],  NULL};
+    if (c->grid != NULL)
+        return 0;
+    if (!exists(f->plan[0]) && run_wavetank(grid, err) < 0)
+        return -1;
+    return exists(f->plan[1]) ? 0 : run_wavetank(switches, err);
 }
 
 static int count_measured(const struct folder *f, int *n, struct err *err)
@@ -128,19 +146,31 @@ static int write_rest(const struct plan *p, int first, const char *path, struct 
     return plan_save(&rest, path, err);
 }
 
-static int measure(const struct calibrate *c, struct folder *f, struct err *err)
+/* The steps of one plan behind the first *done, which then counts down to the next plan's. */
+static int measure(const struct calibrate *c, struct folder *f, const char *plan, int *done,
+                   struct err *err)
 {
     struct plan p;
-    int done;
-    if (count_measured(f, &done, err) < 0 || plan_load(&p, f->grid, err) < 0)
+    int rc = 0;
+    if (plan_load(&p, plan, err) < 0)
         return -1;
-    int rc = done < p.n ? write_rest(&p, done, f->rest, err) : 0;
-    if (rc == 0 && done < p.n) {
-        fprintf(stderr, "measuring %d of %d steps\n", p.n - done, p.n);
-        rc = c->replay(c->arg, f->rest, f->part[f->n_parts], err);
-        f->n_parts++;
+    if (*done < p.n) {
+        fprintf(stderr, "%s: measuring %d of %d steps\n", plan, p.n - *done, p.n);
+        rc = write_rest(&p, *done, f->rest, err);
+        if (rc == 0)
+            rc = c->replay(c->arg, f->rest, f->part[f->n_parts++], err);
     }
+    *done = *done < p.n ? 0 : *done - p.n;
     plan_release(&p);
+    return rc;
+}
+
+static int measure_all(const struct calibrate *c, struct folder *f, struct err *err)
+{
+    int done;
+    int rc = count_measured(f, &done, err);
+    for (int i = 0; rc == 0 && i < f->n_plans; i++)
+        rc = measure(c, f, f->plan[i], &done, err);
     return rc;
 }
 
@@ -161,9 +191,9 @@ int calibrate_run(const struct calibrate *c, struct err *err)
     struct folder f = {0};
     int rc = open_folder(&f, c, err);
     if (rc == 0)
-        rc = make_grid(c, &f, err);
+        rc = make_plans(c, &f, err);
     if (rc == 0)
-        rc = measure(c, &f, err);
+        rc = measure_all(c, &f, err);
     if (rc == 0)
         rc = fit(c, &f, err);
     close_folder(&f);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Measuring a machine: a grid of steps is replayed, and a profile is fitted to what was measured.
- * The plan and the fit are wavetank's (`wavetank plan grid`, `wavetank fit`), run as programs: a
- * replay knows nothing of costs. What has been measured stays in a work folder, so that a
- * calibration that was cut goes on where it was.
+ * The plans and the fit are wavetank's (`wavetank plan grid`, `plan switches`, `fit`), run as
+ * programs: a replay knows nothing of costs. What has been measured stays in a work folder, so that
+ * a calibration that was cut goes on where it was.
  */
 #ifndef REPLAY_CALIBRATE_H
 #define REPLAY_CALIBRATE_H
@@ -14,6 +14,7 @@ struct calibrate {
     const char *model, *cluster;
     const char *profile; /* to write */
     const char *work;    /* folder; NULL: the profile's path and ".work" */
+    const char *grid; /* plan to measure; NULL: wavetank makes a grid and switches, in the folder */
     /* Replay a plan into a file of measured lines, keeping what was measured when it fails. */
     int (*replay)(void *arg, const char *plan, const char *measured, struct err *err);
     void *arg;

@@ -24,7 +24,7 @@ struct settings {
     int64_t ranks, layers, port;
     double stall_s;
     const char *out;
-    const char *model, *cluster, *work; /* of a calibration */
+    const char *model, *cluster, *work, *grid; /* of a calibration */
 };
 
 #define FIELD(name)  offsetof(struct settings, name)
@@ -58,6 +58,8 @@ static const struct opt options[] = {
      "calibrate: the machine that is measured"},
     {"work", 0, OPT_STR, FIELD(work), "FOLDER", NULL, 0, 0, NULL,
      "calibrate: keep what is measured here (default: FILE.work)"},
+    {"grid", 0, OPT_STR, FIELD(grid), "PLAN", NULL, 0, 0, NULL,
+     "calibrate: measure this plan (default: what wavetank plan grid and switches make)"},
     {"stall-s", 0, OPT_F64, FIELD(stall_s), "S", "60", 1, 86400, NULL,
      "a rank that stays so long in one step has stalled, and the run ends"},
     {"port", 0, OPT_I64, FIELD(port), "N", "0", 0, 65535, NULL,
@@ -156,8 +158,11 @@ static int replay(void *arg, const char *plan, const char *measured, struct err 
     struct session *s = arg;
     const struct settings *set = &s->settings;
     struct world world;
-    s->job.backend = backends[set->backend];
-    s->job.options = set->backend_options;
+    driver_release(&s->job); /* a calibration replays several plans */
+    s->job =
+        (struct driver_job){.backend = backends[set->backend], .options = set->backend_options};
+    s->worst_error = 0;
+    s->n_done = 0;
     if (driver_load(&s->job, plan, (int)set->layers, err) < 0 || check(set, &s->job, err) < 0 ||
         world_read(&world, s->job.plan.header.ranks, (int)set->port, err) < 0 ||
         (world.rank == 0 && open_out(s, measured, err) < 0))
@@ -191,6 +196,7 @@ static int calibrate(struct session *s, struct err *err)
         .cluster = set->cluster,
         .profile = set->out,
         .work = set->work,
+        .grid = set->grid,
         .replay = replay,
         .arg = s,
     };

@@ -76,6 +76,34 @@ said=$("$replay" trial.jsonl --layers 1 -o measured.jsonl 2>&1)
 expect "plan compare: exit" 0 $?
 expect_part "plan compare: said" "27 of 27 steps" "$said"
 
+## calibrate: the grid measured and fitted; a second run measures nothing, one that was cut goes on
+"$program" plan grid --model tiny-mla --cluster h200x2 --layouts tp,dp --max-tokens 64 -o small.jsonl >/dev/null
+steps=$(grep -c '"step":' small.jsonl)
+calibrate() {
+    "$replay" calibrate --model tiny-mla --cluster h200x2 --grid small.jsonl -o mine.json >calibrated 2>&1
+}
+calibrate
+expect "calibrate: exit" 0 $?
+expect_part "calibrate: a measured profile" '"kind": "measured"' "$(cat mine.json)"
+expect "calibrate: all steps" "$steps" "$(grep -c '"check":' mine.json.work/part0.measured.jsonl)"
+calibrate
+expect "calibrate again: measures nothing" part0.measured.jsonl "$(ls mine.json.work | grep part)"
+sed -i '4,$d' mine.json.work/part0.measured.jsonl
+calibrate
+expect "calibrate after a cut: exit" 0 $?
+expect "calibrate after a cut: measures the rest" $((steps - 2)) \
+    "$(grep -c '"check":' mine.json.work/part1.measured.jsonl)"
+mkdir two.work && cp small.jsonl two.work/grid.plan.jsonl
+"$program" plan switches --model tiny-mla --cluster h200x2 --layouts tp,dop --batch 2 --context 40 --repeats 1 \
+    -o two.work/switches.plan.jsonl >/dev/null
+"$replay" calibrate --model tiny-mla --cluster h200x2 --work two.work -o two.json >calibrated 2>&1
+expect "calibrate with switches: exit" 0 $?
+expect "calibrate with switches: all of both plans" \
+    "$(cat two.work/grid.plan.jsonl two.work/switches.plan.jsonl | grep -c '"step":')" \
+    "$(cat two.work/part?.measured.jsonl | grep -c '"check":')"
+expect_part "calibrate with switches: told" "transfer.interference_frac" "$(cat calibrated)"
+expect_part "calibrate without a model" "say --model and --cluster" "$("$replay" calibrate -o x.json 2>&1)"
+
 ## bad requests: exit 2 and nothing written
 refuse() {
     said=$("$replay" "${@:3}" 2>&1)
