@@ -24,9 +24,10 @@ struct backend_options {
     bool unchecked;       /* no comparison with the reference, no poison */
 };
 
-/* A rank's, of a step's repeats, each key on its own. */
+/* A rank's, of a step's repeats, each key on its own; and of the first of several (else 0) all. */
 struct backend_times {
     struct plan_times p50, p95;
+    int64_t first_ns;
 };
 
 struct backend {

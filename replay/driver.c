@@ -168,6 +168,7 @@ static void keep_slowest(struct plan_times *slowest, const struct plan_times *t)
     slowest->exchange_ns = min_i64(slowest->exchange_ns, t->exchange_ns);
     slowest->ffn_ns = max_i64(slowest->ffn_ns, t->ffn_ns);
     slowest->switch_exposed_ns = max_i64(slowest->switch_exposed_ns, t->switch_exposed_ns);
+    slowest->switch_first_ns = max_i64(slowest->switch_first_ns, t->switch_first_ns);
 }
 
 void driver_join(struct plan_step *s, const struct driver_result *r, int ranks)
@@ -175,10 +176,12 @@ void driver_join(struct plan_step *s, const struct driver_result *r, int ranks)
     s->is_measured = true;
     s->meas_p50 = r[0].times.p50;
     s->meas_p95 = r[0].times.p95;
+    s->meas_first_ns = r[0].times.first_ns;
     s->check_error = r[0].check_error;
     for (int i = 1; i < ranks; i++) {
         keep_slowest(&s->meas_p50, &r[i].times.p50);
         keep_slowest(&s->meas_p95, &r[i].times.p95);
+        s->meas_first_ns = max_i64(s->meas_first_ns, r[i].times.first_ns);
         s->check_error = r[i].check_error > s->check_error ? r[i].check_error : s->check_error;
     }
 }

@@ -27,6 +27,12 @@
 #define MEASURED                                                                                   \
     "{\"step\":9,\"at_ns\":30,\"layout\":\"dp\"," ROWS PRED                                        \
     ",\"meas\":{\"p50\":" TIMES(11) ",\"p95\":" TIMES(19) "},\"check\":2.5e-10}\n"
+#define WAITED                                                                                     \
+    "{\"step_ns\":9,\"proj_ns\":1,\"attn_ns\":2,\"exchange_ns\":3,\"ffn_ns\":1,"                   \
+    "\"switch_exposed_ns\":2,\"switch_first_ns\":1}"
+#define MEASURED_FIRST                                                                             \
+    "{\"step\":9,\"at_ns\":30,\"layout\":\"dp\"," ROWS "\"pred\":" WAITED                          \
+    ",\"meas\":{\"p50\":" WAITED ",\"p95\":" TIMES(19) ",\"first_ns\":12},\"check\":0.0}\n"
 #define STEP(i) "{\"step\":" #i ",\"at_ns\":10,\"layout\":\"dop:cache=0.25\"," ROWS PRED "}\n"
 #define SWITCH                                                                                     \
     "{\"step\":5,\"at_ns\":30,\"layout\":\"dp\",\"from\":\"tp\",\"mechanism\":"                    \
@@ -77,6 +83,7 @@ Test(plan, saving_what_was_loaded_gives_the_same_bytes)
 {
     expect_same_bytes(HEADER STEP(3) STEP(4) SWITCH MEASURED);
     expect_same_bytes(HEADER_AND(ORIGIN) MEASURED);
+    expect_same_bytes(HEADER MEASURED_FIRST);
     expect_same_bytes(HEADER_AND("\"transport\":\"nccl\"") MEASURED);
     expect_same_bytes(HEADER_AND("\"date\":\"2026-02-01\",\"repeats\":1"));
 }
@@ -95,6 +102,18 @@ Test(plan, a_measured_plan_may_say_where_it_comes_from)
     cr_assert_eq(load(&p, HEADER STEP(3), &err), 0, "%s", err.text);
     cr_expect_str_eq(p.header.origin.device, "");
     cr_expect_eq(p.header.origin.repeats, 0);
+    plan_release(&p);
+}
+
+Test(plan, first_layers_and_first_repeats_may_be_told_apart)
+{
+    struct plan p;
+    struct err err = ERR_NONE;
+    cr_assert_eq(load(&p, HEADER MEASURED_FIRST, &err), 0, "%s", err.text);
+    cr_expect_eq(p.step[0].pred.switch_first_ns, 1);
+    cr_expect_eq(p.step[0].meas_p50.switch_first_ns, 1);
+    cr_expect_eq(p.step[0].meas_p95.switch_first_ns, 0);
+    cr_expect_eq(p.step[0].meas_first_ns, 12);
     plan_release(&p);
 }
 
@@ -157,6 +176,10 @@ static const struct {
             "\"q\":2}]}\n",
      "more query rows"},
     {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dp\"," ROWS PRED ",\"meas\":{}}\n", "meas"},
+    {HEADER "{\"step\":1,\"at_ns\":1,\"layout\":\"dp\"," ROWS
+            "\"pred\":{\"step_ns\":9,\"proj_ns\":1,\"attn_ns\":2,\"exchange_ns\":3,\"ffn_ns\":2,"
+            "\"switch_exposed_ns\":1,\"switch_first_ns\":2}}\n",
+     "is a part of switch_exposed_ns"},
 };
 
 Test(plan, what_is_wrong_is_named_with_its_line)

@@ -27,6 +27,13 @@ static void set_text(json_t *o, const char *key, const char *text)
         json_object_set_new(o, key, json_string(text));
 }
 
+/* What may be left out. */
+static void set_time(json_t *o, const char *key, int64_t ns)
+{
+    if (ns > 0)
+        json_object_set_new(o, key, json_integer(ns));
+}
+
 void plan_write_header(FILE *out, const struct plan_header *h)
 {
     json_t *o = json_pack("{s:i, s:s, s:s, s:i, s:i, s:I}", "plan", PLAN_VERSION, "model", h->model,
@@ -55,10 +62,21 @@ static json_t *rows_json(const struct plan_step *s)
 
 static json_t *times_json(const struct plan_times *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "step_ns", (json_int_t)t->step_ns, "proj_ns",
-                     (json_int_t)t->proj_ns, "attn_ns", (json_int_t)t->attn_ns, "exchange_ns",
-                     (json_int_t)t->exchange_ns, "ffn_ns", (json_int_t)t->ffn_ns,
-                     "switch_exposed_ns", (json_int_t)t->switch_exposed_ns);
+    json_t *o =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "step_ns", (json_int_t)t->step_ns, "proj_ns",
+                  (json_int_t)t->proj_ns, "attn_ns", (json_int_t)t->attn_ns, "exchange_ns",
+                  (json_int_t)t->exchange_ns, "ffn_ns", (json_int_t)t->ffn_ns, "switch_exposed_ns",
+                  (json_int_t)t->switch_exposed_ns);
+    set_time(o, "switch_first_ns", t->switch_first_ns);
+    return o;
+}
+
+static json_t *measured_json(const struct plan_step *s)
+{
+    json_t *o =
+        json_pack("{s:o, s:o}", "p50", times_json(&s->meas_p50), "p95", times_json(&s->meas_p95));
+    set_time(o, "first_ns", s->meas_first_ns);
+    return o;
 }
 
 void plan_write_step(FILE *out, const struct plan_step *s)
@@ -72,9 +90,7 @@ void plan_write_step(FILE *out, const struct plan_step *s)
     json_object_set_new(o, "rows", rows_json(s));
     json_object_set_new(o, "pred", times_json(&s->pred));
     if (s->is_measured) {
-        json_object_set_new(o, "meas",
-                            json_pack("{s:o, s:o}", "p50", times_json(&s->meas_p50), "p95",
-                                      times_json(&s->meas_p95)));
+        json_object_set_new(o, "meas", measured_json(s));
         json_object_set_new(o, "check", json_num(s->check_error));
     }
     write_line(out, o);
@@ -195,8 +211,11 @@ static int read_times(struct jobj *o, struct plan_times *t, struct err *err)
         jobj_i64(o, "attn_ns", true, 0, time_ns_max, &t->attn_ns, err) < 0 ||
         jobj_i64(o, "exchange_ns", true, 0, time_ns_max, &t->exchange_ns, err) < 0 ||
         jobj_i64(o, "ffn_ns", true, 0, time_ns_max, &t->ffn_ns, err) < 0 ||
-        jobj_i64(o, "switch_exposed_ns", true, 0, time_ns_max, &t->switch_exposed_ns, err) < 0)
+        jobj_i64(o, "switch_exposed_ns", true, 0, time_ns_max, &t->switch_exposed_ns, err) < 0 ||
+        jobj_i64(o, "switch_first_ns", false, 1, time_ns_max, &t->switch_first_ns, err) < 0)
         return -1;
+    if (t->switch_first_ns > t->switch_exposed_ns)
+        return jobj_fail(o, "switch_first_ns", err, "is a part of switch_exposed_ns, but longer");
     return jobj_done(o, err);
 }
 
@@ -236,7 +255,9 @@ static int read_measured(struct jobj *o, struct plan_step *s, struct err *err)
         return there;
     s->is_measured = true;
     if (read_times_at(&meas, "p50", &s->meas_p50, err) < 0 ||
-        read_times_at(&meas, "p95", &s->meas_p95, err) < 0 || jobj_done(&meas, err) < 0)
+        read_times_at(&meas, "p95", &s->meas_p95, err) < 0 ||
+        jobj_i64(&meas, "first_ns", false, 1, time_ns_max, &s->meas_first_ns, err) < 0 ||
+        jobj_done(&meas, err) < 0)
         return -1;
     return jobj_f64(o, "check", true, 0, DBL_MAX, &s->check_error, err);
 }

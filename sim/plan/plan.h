@@ -38,6 +38,7 @@ struct plan_row {
 
 struct plan_times {
     int64_t step_ns, proj_ns, attn_ns, exchange_ns, ffn_ns, switch_exposed_ns;
+    int64_t switch_first_ns; /* of the exposed, what comes before the first layer; 0: not said */
 };
 
 struct plan_step {
@@ -53,6 +54,7 @@ struct plan_step {
      * against the reference, relative to the largest output. */
     bool is_measured;
     struct plan_times meas_p50, meas_p95;
+    int64_t meas_first_ns; /* step_ns of the first of the repeats; 0: not said */
     double check_error;
 };
 
