@@ -15,7 +15,8 @@ const char *const profile_stage_names[STAGE_COUNT] = {
 };
 
 /* Above 1 because a measured rate may pass a data sheet's, within reason. */
-static const double frac_max = 1.5, time_us_max = 1e9, factor_max = 1000;
+static const double frac_min = 0.001, frac_max = 1.5, time_us_max = 1e9;
+static const double factor_min = 0.01, factor_max = 1000;
 
 static int read_point(struct jobj *o, const char *key, size_t i, json_t *point,
                       struct efficiency *e, struct err *err)
@@ -71,14 +72,26 @@ static int read_stages(struct jobj *root, struct profile *p, struct err *err)
 static int read_transfer(struct jobj *root, struct profile *p, struct err *err)
 {
     struct jobj o;
-    if (jobj_open(&o, root, "transfer", true, err) < 0 ||
-        jobj_f64(&o, "repack_hbm_frac", true, 0.001, frac_max, &p->transfer.repack_hbm_frac, err) <
-            0 ||
-        jobj_f64(&o, "weights_factor", true, 1, factor_max, &p->transfer.weights_factor, err) < 0 ||
-        jobj_f64(&o, "kv_factor", true, 1, factor_max, &p->transfer.kv_factor, err) < 0 ||
-        jobj_f64(&o, "interference_frac", false, 0, factor_max, &p->transfer.interference_frac,
-                 err) < 0)
+    p->transfer.beside_frac = 1;
+    if (jobj_open(&o, root, "transfer", true, err) < 0)
         return -1;
+    const struct {
+        const char *key;
+        bool required;
+        double min, max, *to;
+    } number[] = {
+        {"weights_factor", true, factor_min, factor_max, &p->transfer.weights_factor},
+        {"kv_factor", true, factor_min, factor_max, &p->transfer.kv_factor},
+        {"repack_hbm_frac", false, frac_min, frac_max, &p->transfer.repack_hbm_frac},
+        {"regroup_hbm_frac", false, frac_min, frac_max, &p->transfer.regroup_hbm_frac},
+        {"beside_frac", false, frac_min, 1, &p->transfer.beside_frac},
+        {"weights_interference_frac", false, 0, factor_max, &p->transfer.weights_interference_frac},
+        {"kv_interference_frac", false, 0, factor_max, &p->transfer.kv_interference_frac},
+    };
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        if (jobj_f64(&o, number[i].key, number[i].required, number[i].min, number[i].max,
+                     number[i].to, err) < 0)
+            return -1;
     return jobj_done(&o, err);
 }
 
@@ -153,6 +166,12 @@ static void write_stage(const struct profile *p, int s, FILE *out)
     fprintf(out, "\n        }%s\n", s + 1 < STAGE_COUNT ? "," : "");
 }
 
+static void write_unless(const char *key, double value, double what, FILE *out)
+{
+    if (value != what)
+        fprintf(out, ", \"%s\": %.9g", key, value);
+}
+
 void profile_write(const struct profile *p, const char *const *source, int n, FILE *out)
 {
     fputs("{\n    \"profile\": 1,\n    \"name\": ", out);
@@ -171,12 +190,15 @@ void profile_write(const struct profile *p, const char *const *source, int n, FI
             "    \"step_launch_us\": %.9g,\n"
             "    \"overlap_frac\": %.9g,\n"
             "    \"expert_imbalance\": %.9g,\n"
-            "    \"transfer\": {\"repack_hbm_frac\": %.9g, \"weights_factor\": %.9g, "
-            "\"kv_factor\": %.9g, \"interference_frac\": %.9g},\n"
-            "    \"collectives\": ",
+            "    \"transfer\": {\"weights_factor\": %.9g, \"kv_factor\": %.9g",
             p->layer_launch_us, p->step_launch_us, p->overlap_frac, p->expert_imbalance,
-            p->transfer.repack_hbm_frac, p->transfer.weights_factor, p->transfer.kv_factor,
-            p->transfer.interference_frac);
+            p->transfer.weights_factor, p->transfer.kv_factor);
+    write_unless("repack_hbm_frac", p->transfer.repack_hbm_frac, 0, out);
+    write_unless("regroup_hbm_frac", p->transfer.regroup_hbm_frac, 0, out);
+    write_unless("beside_frac", p->transfer.beside_frac, 1, out);
+    write_unless("weights_interference_frac", p->transfer.weights_interference_frac, 0, out);
+    write_unless("kv_interference_frac", p->transfer.kv_interference_frac, 0, out);
+    fputs("},\n    \"collectives\": ", out);
     write_text(p->collectives_name, out);
     fputs("\n}\n", out);
 }

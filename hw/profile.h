@@ -45,10 +45,13 @@ struct profile {
     double overlap_frac;     /* eta of Eq. 10: share of attention time that may hide exchange */
     double expert_imbalance; /* busiest EP rank over the mean, >= 1 */
     struct {
-        double repack_hbm_frac;           /* repack runs at this share of HBM bandwidth */
-        double weights_factor, kv_factor; /* transfer time over the bare collective, >= 1 */
-        double interference_frac; /* computation beside a transfer takes longer by this share of
-                                     the time that they run side by side */
+        double weights_factor, kv_factor; /* network time over the bare collective's */
+        /* Shares of HBM bandwidth. 0: it is not done. */
+        double repack_hbm_frac;  /* what arrives is put together with what was there */
+        double regroup_hbm_frac; /* KV that stays goes to pages of the new cut */
+        /* A layer's transfer beside the computation of the layer before: */
+        double beside_frac; /* its speed, over that when nothing else runs */
+        double weights_interference_frac, kv_interference_frac; /* by which that takes longer */
     } transfer;
     struct collective_table collectives;
     char collectives_name[96]; /* as the file names them */

@@ -30,12 +30,6 @@ struct kv_shard kv_shard_of(const struct slice *s, const struct layout *l, int r
     return k;
 }
 
-bool moves_in_place(const struct layout pair[2])
-{
-    return pair[0].kv_pos_shards == pair[1].kv_pos_shards &&
-           pair[0].kv_head_shards == pair[1].kv_head_shards;
-}
-
 /* Sent to others so far, by rank, to share the work out. */
 struct load {
     int64_t sent_bytes[RANKS_MAX];
@@ -117,7 +111,7 @@ static int sender_to(const struct kv_move *m, const struct load *load, int recei
     for (int r = 0; r < m->pair[0].ranks; r++)
         held[r] = holds(&m->from[r], class, head);
     if (held[receiver])
-        return moves_in_place(m->pair) ? -1 : receiver;
+        return layout_cuts_kv_alike(&m->pair[0], &m->pair[1]) ? -1 : receiver;
     return least_busy(load, held, m->pair[0].ranks);
 }
 

@@ -29,12 +29,9 @@ struct move_request {
     const int64_t *from, *to; /* [ranks]; not read where a rank holds nothing */
 };
 
-/* Whether what a rank keeps has the same place under both layouts, so that only what it lacks has
- * to move; else everything a rank holds afterwards goes to new pages, its own part too. */
-bool moves_in_place(const struct layout pair[2]);
-
 /* KV of one layer, the same in all: from[] and to[] of the requests are within the regions that the
- * layer leaves and enters. */
+ * layer leaves and enters. Where both layouts cut KV alike only what a rank lacks moves, else
+ * everything that it holds afterwards goes to new pages, its own part too. */
 void moves_kv(struct boxes *b, const struct slice *s, const struct layout pair[2], int rank,
               const struct move_request *request, int n);
 

@@ -9,8 +9,8 @@
 Test(driver, stages_are_the_slowest_rank_s_and_exchanges_the_least_waiting_one_s)
 {
     const struct driver_result r[2] = {
-        {{{100, 10, 40, 30, 20, 0}, {110, 11, 41, 31, 21, 0}}, 0.5},
-        {{{101, 12, 10, 60, 19, 3}, {109, 13, 12, 61, 20, 4}}, 0},
+        {{{100, 10, 40, 30, 20, 0, 0}, {110, 11, 41, 31, 21, 0, 0}, 120}, 0.5},
+        {{{101, 12, 10, 60, 19, 3, 2}, {109, 13, 12, 61, 20, 4, 1}, 130}, 0},
     };
     struct plan_step s = {.check_error = 7};
     driver_join(&s, r, 2);
@@ -21,7 +21,9 @@ Test(driver, stages_are_the_slowest_rank_s_and_exchanges_the_least_waiting_one_s
     cr_assert_eq(s.meas_p50.exchange_ns, 30);
     cr_assert_eq(s.meas_p50.ffn_ns, 20);
     cr_assert_eq(s.meas_p50.switch_exposed_ns, 3);
+    cr_assert_eq(s.meas_p50.switch_first_ns, 2);
     cr_assert_eq(s.meas_p95.step_ns, 110);
+    cr_assert_eq(s.meas_first_ns, 130);
     cr_assert_eq(s.meas_p95.exchange_ns, 31);
     cr_assert_eq(s.check_error, 0.5);
 }

@@ -434,7 +434,9 @@ Test(profile, faults_name_the_key)
         {"layer_launch_us", "-1", ": .layer_launch_us: must be in [0, "},
         {"overlap_frac", "1.5", ": .overlap_frac: must be in [0, 1]"},
         {"expert_imbalance", "0.9", ": .expert_imbalance: must be in [1, "},
-        {"transfer.kv_factor", "0.5", ": .transfer.kv_factor: must be in [1, "},
+        {"transfer.kv_factor", "0", ": .transfer.kv_factor: must be in [0.01, "},
+        {"transfer.beside_frac", "1.1", ": .transfer.beside_frac: must be in [0.001, 1]"},
+        {"transfer.regroup_hbm_frac", "0", ": .transfer.regroup_hbm_frac: must be in [0.001, "},
         {"transfer.factor", "1", ": .transfer.factor: unknown key"},
         {"collectives", "\"h201\"", "unknown nccl table \"h201\" (did you mean \"h"},
     };

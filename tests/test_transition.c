@@ -95,35 +95,98 @@ Test(transition, equation_7_by_hand)
     struct step_cost busy = {.proj = seg_const(61 * PS_PER_S)}, idle = {0}, half = {0};
     struct transition t;
     transition_cost(b.cost, 0, 1, tokens, &busy, &t);
-    cr_expect_gt(t.layer_ps, 0);
-    cr_expect_eq(t.exposed_ps, t.layer_ps);
-    cr_expect_eq(t.blocking_ps, 61 * t.layer_ps);
+    cr_expect_gt(t.first_ps, 0);
+    cr_expect_eq(t.exposed_ps, t.first_ps);
+    cr_expect_eq(t.blocking_ps, 61 * t.first_ps);
     transition_cost(b.cost, 0, 1, tokens, &idle, &t);
     cr_expect_eq(t.exposed_ps, t.blocking_ps);
-    half.ffn = seg_const(61 * (t.layer_ps / 2));
-    int64_t late = t.layer_ps - t.layer_ps / 2;
+    half.attn = seg_const(61 * (t.first_ps / 2));
+    int64_t late = t.first_ps - t.first_ps / 2;
     transition_cost(b.cost, 0, 1, tokens, &half, &t);
-    cr_expect_eq(t.exposed_ps, t.layer_ps + 60 * late);
+    cr_expect_eq(t.exposed_ps, t.first_ps + 60 * late);
     bench_release(&b);
 }
 
-/* 60 layers are computed beside a transfer: a quarter of the shorter of the two comes on top. */
+/* The first 3 layers have dense FFNs: 3 of the 60 later transfers run beside one, and those of a
+ * quarter's length hide so much; the other 57 run beside experts of half its length. */
+Test(transition, a_transfer_hides_behind_the_layer_before_it)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-v3.2", "b200x8", "tp,dp");
+    int64_t tokens[RANKS_MAX] = {0};
+    struct step_cost idle = {0}, mixed = {0};
+    struct transition t;
+    transition_cost(b.cost, 0, 1, tokens, &idle, &t);
+    int64_t quarter = t.first_ps / 4;
+    mixed.dense_ffn_ps = quarter;
+    mixed.ffn = seg_const(3 * quarter + 58 * 2 * quarter);
+    int64_t late = 3 * (t.first_ps - quarter) + 57 * (t.first_ps - 2 * quarter);
+    transition_cost(b.cost, 0, 1, tokens, &mixed, &t);
+    cr_expect_eq(t.exposed_ps, t.first_ps + late);
+    bench_release(&b);
+}
+
+/* 60 layers are computed beside a transfer x and take a quarter longer meanwhile: with time enough
+ * a fifth of x on top. A layer that is done first gains nothing: it took 5/4 of its time, in which
+ * as much moved. */
 Test(transition, a_transfer_slows_the_layer_beside_it)
 {
     struct bench b;
     bench_load(&b, "deepseek-v3.2", "b200x8");
-    b.profile.transfer.interference_frac = 0.25;
+    b.profile.transfer.weights_interference_frac = 0.25;
+    b.profile.transfer.kv_interference_frac = 4; /* none moves */
     bench_compile(&b, "tp,dp");
     int64_t tokens[RANKS_MAX] = {0};
     struct step_cost busy = {.proj = seg_const(61 * PS_PER_S)}, half = {0};
     struct transition t;
     transition_cost(b.cost, 0, 1, tokens, &busy, &t);
-    cr_expect_eq(t.exposed_ps, t.layer_ps + 60 * ((t.layer_ps + 2) / 4));
-    cr_expect_eq(t.blocking_ps, 61 * t.layer_ps);
-    int64_t compute = t.layer_ps / 2 / 4 * 4;
-    half.ffn = seg_const(61 * compute);
+    cr_expect_float_eq(t.exposed_ps, t.first_ps + 60 * 0.2 * t.first_ps, 1);
+    cr_expect_eq(t.blocking_ps, 61 * t.first_ps);
+    int64_t compute = t.first_ps / 2;
+    half.attn = seg_const(61 * compute);
     transition_cost(b.cost, 0, 1, tokens, &half, &t);
-    cr_expect_eq(t.exposed_ps, t.layer_ps + 60 * (t.layer_ps - compute + compute / 4));
+    cr_expect_float_eq(t.exposed_ps, t.first_ps + 60 * (t.first_ps - compute), 1);
+    bench_release(&b);
+}
+
+/* At half its speed, a transfer needs twice its time beside a layer, and what a shorter layer left
+ * goes on at full speed. */
+Test(transition, a_transfer_is_slower_beside_a_layer)
+{
+    struct bench b;
+    bench_load(&b, "deepseek-v3.2", "b200x8");
+    b.profile.transfer.beside_frac = 0.5;
+    bench_compile(&b, "tp,dp");
+    int64_t tokens[RANKS_MAX] = {0};
+    struct step_cost busy = {.proj = seg_const(61 * PS_PER_S)}, short_one = {0};
+    struct transition t;
+    transition_cost(b.cost, 0, 1, tokens, &busy, &t);
+    cr_expect_eq(t.exposed_ps, t.first_ps);
+    short_one.attn = seg_const(61 * t.first_ps);
+    transition_cost(b.cost, 0, 1, tokens, &short_one, &t);
+    cr_expect_float_eq(t.exposed_ps, t.first_ps + 60 * 0.5 * t.first_ps, 1);
+    bench_release(&b);
+}
+
+/* tp -> cp keeps 1/8 of 8 x 1000 tokens on every rank. Where pages follow the cut, it is read and
+ * written once at half of 8 TB/s; tp -> dop keeps pages. */
+Test(transition, kv_that_stays_may_have_to_be_grouped_anew)
+{
+    struct bench b;
+    struct step_cost none = {0};
+    struct transition before, after;
+    int64_t tokens[RANKS_MAX];
+    fill(tokens, 8, 1000);
+    bench_load(&b, "deepseek-v3.2", "b200x8");
+    bench_compile(&b, "tp,cp,dp,dop");
+    transition_cost(b.cost, TP, CP, tokens, &none, &before);
+    b.profile.transfer.regroup_hbm_frac = 0.5;
+    transition_cost(b.cost, TP, CP, tokens, &none, &after);
+    double bytes = 1000 * model_kv_bytes_per_token_layer(&b.model);
+    double regroup_s = 2 * bytes / (0.5e9 * b.cluster.device.hbm_gb_per_s);
+    cr_expect_float_eq(ps_to_s(after.first_ps - before.first_ps), regroup_s, 1e-12);
+    transition_cost(b.cost, TP, DOP, tokens, &none, &after);
+    cr_expect_eq(after.first_ps, 0);
     bench_release(&b);
 }
 

@@ -337,9 +337,10 @@ int cache_switch_begin(struct cache *c, const struct layout *to, struct cache_sw
     memcpy(sw->region_before, c->region, layers * sizeof *c->region);
     memcpy(sw->before, c->request, (size_t)c->requests_max * sizeof *c->request);
     c->layout = *to;
-    if (!moves_in_place(pair))
+    bool stays = layout_cuts_kv_alike(&pair[0], &pair[1]);
+    if (!stays)
         rotate_regions(c);
-    if (find_extents(c, sw->before, moves_in_place(pair), err) < 0)
+    if (find_extents(c, sw->before, stays, err) < 0)
         return -1;
     struct move_request *moved = xcalloc((size_t)c->requests_max, sizeof *moved);
     for (int i = 0; i < c->requests_max; i++) {

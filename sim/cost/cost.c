@@ -166,6 +166,7 @@ static struct row_times time_rows(const struct cost *c, const struct layout *l,
     return (struct row_times){
         .proj_ps = round_ps(rows_proj_s(c, l, n)),
         .ffn_ps = round_ps(rows_ffn_s(c, n)),
+        .dense_ffn_ps = round_ps(rows_dense_ffn_s(c, n)),
         .once_ps = round_ps(rows_once_s(c, n)),
         .latency_ps = round_ps(latency),
         .link_ps = round_ps(link),
@@ -309,6 +310,7 @@ void cost_step(const struct cost *c, int layout, const struct batch *b, struct s
     out->rows = sums.rows.rows;
     out->proj = seg_const(times.proj_ps);
     out->ffn = seg_const(times.ffn_ps);
+    out->dense_ffn_ps = times.dense_ffn_ps;
     out->attn = attention_of(c, b, &sums, false);
     out->exchange = exchange_of(c, l, b, &sums, &times);
     out->step = seg_add(seg_add(out->proj, out->attn),

@@ -31,7 +31,8 @@ struct batch {
  * Segments: exact for the next n steps while only contexts grow; n = 1 with a prefill chunk. */
 struct step_cost {
     struct seg proj, attn, exchange, ffn, step;
-    int64_t rows; /* query rows of the whole batch */
+    int64_t dense_ffn_ps; /* of one dense layer; the others share the rest of ffn */
+    int64_t rows;         /* query rows of the whole batch */
 };
 
 struct cost; /* opaque: model, cluster, profile and layouts, compiled to integer tables */

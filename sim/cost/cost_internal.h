@@ -16,7 +16,7 @@ struct row_counts {
 
 /* Their times, summed over layers. */
 struct row_times {
-    int64_t proj_ps, ffn_ps, once_ps;
+    int64_t proj_ps, ffn_ps, dense_ffn_ps, once_ps;
     int64_t latency_ps, link_ps; /* of the collectives: delta and R of Eq. 10 */
 };
 
@@ -64,6 +64,7 @@ int64_t round_ps(double seconds);
 /* rows.c: projections, FFN, and what happens once a step. */
 double rows_proj_s(const struct cost *c, const struct layout *l, const struct row_counts *n);
 double rows_ffn_s(const struct cost *c, const struct row_counts *n);
+double rows_dense_ffn_s(const struct cost *c, const struct row_counts *n); /* of one layer */
 double rows_once_s(const struct cost *c, const struct row_counts *n);
 
 /* exchange.c: the collectives of all layers whose sizes depend on row counts. */

@@ -125,6 +125,12 @@ static double moe_layer_s(const struct cost *c, const struct row_counts *n)
                       read_s(c, STAGE_FFN, bytes, rows));
 }
 
+double rows_dense_ffn_s(const struct cost *c, const struct row_counts *n)
+{
+    return c->model.dense_layers > 0 ? dense_layer_s(c, (double)n->rows) + launch_s(c, STAGE_FFN, 1)
+                                     : 0;
+}
+
 double rows_ffn_s(const struct cost *c, const struct row_counts *n)
 {
     const struct model *m = &c->model;

@@ -20,8 +20,8 @@ extern const char *const mechanism_names[MECH_COUNT];
 
 struct transition {
     int64_t exposed_ps;  /* Eq. 7: first layer + sum of (transfer_i - compute_{i-1})+ */
+    int64_t first_ps;    /* the first layer's transfer, of both */
     int64_t blocking_ps; /* sum of all layers' transfers */
-    int64_t layer_ps;    /* transfer of one layer in which weights and KV both move */
     double weights_recv_bytes_per_layer, kv_recv_bytes_per_layer; /* busiest rank */
     double moved_bytes;                                           /* over all ranks and layers */
 };

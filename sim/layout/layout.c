@@ -281,3 +281,8 @@ struct layout layout_of_linear(const struct layout *l)
 {
     return l->kv_owned ? layout_of_cached(l) : *l;
 }
+
+bool layout_cuts_kv_alike(const struct layout *a, const struct layout *b)
+{
+    return a->kv_pos_shards == b->kv_pos_shards && a->kv_head_shards == b->kv_head_shards;
+}

@@ -53,6 +53,10 @@ int layout_parse(struct layout *l, const char *text, const struct model *m, int 
 int layout_parse_list(struct layout out[LAYOUT_MAX], const char *text, const struct model *m,
                       int ranks, struct err *err);
 
+/* Whether both cut the KV of a request alike: then a rank's pages look the same under both, and
+ * what it keeps stays where it is; else an engine whose pages follow the cut groups it anew. */
+bool layout_cuts_kv_alike(const struct layout *a, const struct layout *b);
+
 /* The layout as linear-attention (KDA) layers see it. Their recurrent state has a head axis and
  * sits whole at an owner, so an owner needs their whole projections: dop's linear layers are dp's.
  * (This is what the pools of SPLASH Table 3 show for GLM-5.3-Flash: DOP - DP is the MLA layers'

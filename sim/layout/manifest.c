@@ -128,12 +128,14 @@ static struct weights_move weights_move(const struct layout *from, const struct 
 typedef struct blocks (*request_fn)(const struct layout *l, const struct block_grid *g, int rank,
                                     int owner);
 
-static void fill_owner(struct request_move *mv, int owner, const struct sides *s)
+static void fill_owner(struct request_move *mv, int owner, const struct sides *s, bool regroups)
 {
     int holders = copies(s, s->from);
     for (int r = 0; r < s->ranks; r++) {
         mv->recv_frac[owner][r] = missing_frac(s, r);
         mv->repack_frac[owner][r] = repack_frac(s, r);
+        if (regroups)
+            mv->regroup_frac[owner][r] = blocks_frac(&s->to[r], &s->grid) - missing_frac(s, r);
         for (int sender = 0; sender < s->ranks; sender++) {
             struct blocks useful = blocks_and(&s->to[r], &s->from[sender]);
             mv->send_frac[owner][sender] +=
@@ -149,12 +151,13 @@ static void fill_request_move(struct request_move *mv, const struct layout pair[
     struct sides s = {.ranks = pair[0].ranks, .grid = grid};
     mv->owner_matters = pair[0].kv_owned || pair[1].kv_owned;
     int owners = mv->owner_matters ? s.ranks : 1;
+    bool regroups = !layout_cuts_kv_alike(&pair[0], &pair[1]);
     for (int owner = 0; owner < owners; owner++) {
         for (int r = 0; r < s.ranks; r++) {
             s.from[r] = blocks_of(&pair[0], &grid, r, owner);
             s.to[r] = blocks_of(&pair[1], &grid, r, owner);
         }
-        fill_owner(mv, owner, &s);
+        fill_owner(mv, owner, &s, regroups);
     }
 }
 
@@ -182,17 +185,19 @@ static struct transfer transfer_of(const struct request_move *mv, int ranks, dou
 {
     struct transfer t = {0};
     for (int r = 0; r < ranks; r++) {
-        double recv = 0, send = 0, repack = 0;
+        double recv = 0, send = 0, repack = 0, regroup = 0;
         for (int owner = 0; owner < ranks; owner++) {
             int row = mv->owner_matters ? owner : 0;
             double bytes = unit_bytes * (double)per_owner[owner];
             recv += bytes * mv->recv_frac[row][r];
             send += bytes * mv->send_frac[row][r];
             repack += bytes * mv->repack_frac[row][r];
+            regroup += bytes * mv->regroup_frac[row][r];
         }
         t.recv_bytes = larger_of(t.recv_bytes, recv);
         t.link_bytes = larger_of(t.link_bytes, larger_of(recv, send));
         t.repack_bytes = larger_of(t.repack_bytes, repack);
+        t.regroup_bytes = larger_of(t.regroup_bytes, regroup);
         t.moved_bytes += recv;
     }
     return t;

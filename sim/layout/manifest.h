@@ -35,6 +35,8 @@ struct request_move {
     double recv_frac[RANKS_MAX][RANKS_MAX];
     double send_frac[RANKS_MAX][RANKS_MAX];
     double repack_frac[RANKS_MAX][RANKS_MAX]; /* what a rank that receives holds afterwards */
+    /* What a rank keeps, where the layouts do not cut KV alike. */
+    double regroup_frac[RANKS_MAX][RANKS_MAX];
 };
 
 struct manifest {
@@ -51,10 +53,11 @@ struct manifest *manifest_new(const struct layout *from, const struct layout *to
 
 /* Bytes of one layer's KV, or one layer's recurrent state, of a batch. */
 struct transfer {
-    double link_bytes;   /* busiest rank, the larger of what it receives and sends */
-    double recv_bytes;   /* busiest rank */
-    double repack_bytes; /* busiest rank */
-    double moved_bytes;  /* all ranks' receives: the volume of Eq. 2 */
+    double link_bytes;    /* busiest rank, the larger of what it receives and sends */
+    double recv_bytes;    /* busiest rank */
+    double repack_bytes;  /* busiest rank */
+    double regroup_bytes; /* busiest rank */
+    double moved_bytes;   /* all ranks' receives: the volume of Eq. 2 */
 };
 
 /* `ctx_tokens[ranks]`: live tokens of each owner's requests. */

@@ -144,7 +144,7 @@ int fit_data_load(struct fit_data *d, const char *path, struct err *err)
 /* The same requests as far as a step's time is concerned: contexts within 5%. */
 static bool same_batch(const struct fit_step *a, const struct fit_step *b)
 {
-    if (a->from != b->from || a->layout != b->layout || a->batch.n != b->batch.n)
+    if (a->layout != b->layout || a->batch.n != b->batch.n)
         return false;
     for (int i = 0; i < a->batch.n; i++) {
         const struct batch_item *x = &a->item[i], *y = &b->item[i];

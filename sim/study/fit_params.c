@@ -32,8 +32,9 @@ static const double row_knots[] = {64, 256, 1024, 4096};
 enum { N_ROW_KNOTS = sizeof row_knots / sizeof *row_knots };
 
 static const double frac_low = 0.001, frac_high = 1; /* nothing passes its data sheet */
-static const double launch_high_us = 1000, factor_high = 100, imbalance_high = 16;
-static const double interference_low = 0.01, interference_high = 4;
+static const double launch_high_us = 1000, imbalance_high = 16;
+static const double factor_low = 0.1, factor_high = 100, regroup_start = 0.5;
+static const double beside_low = 0.1, interference_low = 0.01, interference_high = 4;
 static const double collective_reach = 30;              /* times the base, either way */
 enum { TABLE_FIRST_POWER = 10, TABLE_LAST_POWER = 30 }; /* of two, bytes */
 
@@ -234,11 +235,26 @@ static void list_rest(struct list *l, const struct profile *p)
 
 static void list_transfer(struct list *l, const struct profile *p)
 {
-    add_named(l, FIT_WEIGHTS_FACTOR, "transfer.weights_factor", p->transfer.weights_factor, 1,
+    add_named(l, FIT_WEIGHTS_FACTOR, "transfer.weights_factor", p->transfer.weights_factor,
+              factor_low, factor_high);
+    add_named(l, FIT_KV_FACTOR, "transfer.kv_factor", p->transfer.kv_factor, factor_low,
               factor_high);
-    add_named(l, FIT_KV_FACTOR, "transfer.kv_factor", p->transfer.kv_factor, 1, factor_high);
-    add_named(l, FIT_REPACK, "transfer.repack_hbm_frac", p->transfer.repack_hbm_frac, frac_low,
+    add_named(l, FIT_REGROUP, "transfer.regroup_hbm_frac", p->transfer.regroup_hbm_frac, frac_low,
               frac_high);
+    if (p->transfer.regroup_hbm_frac <= 0)
+        l->param[l->n - 1].value = regroup_start;
+    /* A replay brings everything straight to its place. */
+    add_named(l, FIT_REPACK, "transfer.repack_hbm_frac", p->transfer.repack_hbm_frac, 0, 0);
+    l->param[l->n - 1].state = FIT_SET;
+}
+
+static void list_overlap(struct list *l, const struct profile *p)
+{
+    add_named(l, FIT_BESIDE, "transfer.beside_frac", p->transfer.beside_frac, beside_low, 1);
+    add_named(l, FIT_WEIGHTS_INTERFERENCE, "transfer.weights_interference_frac",
+              p->transfer.weights_interference_frac, interference_low, interference_high);
+    add_named(l, FIT_KV_INTERFERENCE, "transfer.kv_interference_frac",
+              p->transfer.kv_interference_frac, interference_low, interference_high);
 }
 
 int fit_params(enum fit_stage stage, const struct fit_data *d, struct profile *p,
@@ -249,10 +265,7 @@ int fit_params(enum fit_stage stage, const struct fit_data *d, struct profile *p
     case FIT_EXCHANGE: list_exchange(&l, d, p); break;
     case FIT_REST: list_rest(&l, p); break;
     case FIT_TRANSFER: list_transfer(&l, p); break;
-    case FIT_OVERLAP:
-        add_named(&l, FIT_INTERFERENCE, "transfer.interference_frac", p->transfer.interference_frac,
-                  interference_low, interference_high);
-        break;
+    case FIT_OVERLAP: list_overlap(&l, p); break;
     default: list_stage(&l, d, p);
     }
     if (stage == FIT_FFN && d->model->moe.experts > 0)

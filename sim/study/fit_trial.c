@@ -66,7 +66,10 @@ static void set_param(struct profile *p, const struct fit_param *q)
     case FIT_REPACK: p->transfer.repack_hbm_frac = q->value; break;
     case FIT_WEIGHTS_FACTOR: p->transfer.weights_factor = q->value; break;
     case FIT_KV_FACTOR: p->transfer.kv_factor = q->value; break;
-    case FIT_INTERFERENCE: p->transfer.interference_frac = q->value; break;
+    case FIT_REGROUP: p->transfer.regroup_hbm_frac = q->value; break;
+    case FIT_BESIDE: p->transfer.beside_frac = q->value; break;
+    case FIT_WEIGHTS_INTERFERENCE: p->transfer.weights_interference_frac = q->value; break;
+    case FIT_KV_INTERFERENCE: p->transfer.kv_interference_frac = q->value; break;
     }
 }
 
