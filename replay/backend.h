@@ -41,8 +41,8 @@ struct backend {
                 struct comm *comm, int local_rank, struct err *err);
     void (*close)(void *self);
 
-    /* Whether the request stands at so many tokens with this owner, or is not there at all. Not
-     * collective. */
+    /* Whether the request stands where these rows begin, or where they end (they run once more),
+     * with this owner, or is not there at all. Not collective. */
     bool (*continues)(void *self, const struct plan_row *row);
     /* Drop a request, on every rank alike; nothing when there is none. Sends nothing. */
     void (*forget)(void *self, int64_t req);

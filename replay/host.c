@@ -94,7 +94,7 @@ static int admit(struct host *h, const struct plan_row *row, struct err *err)
     if (index < 0)
         index = store_add(&h->store, &h->layout, row->req, row->owner, before);
     const struct store_request *q = &h->store.request[index];
-    if (q->tokens != before)
+    if (q->tokens != before && q->tokens != row->ctx_tokens)
         return err_run(err,
                        "request %" PRId64 ": rows from position %" PRId64 " on, but %" PRId64
                        " tokens ran before: forget it first if it starts again",

@@ -19,7 +19,8 @@ struct host *host_new(const struct slice *s, const struct layout *l, struct comm
 void host_free(struct host *h);
 
 /* Run a step under the layout in force: each plan row is q positions that end its context. A new
- * request's earlier context is history. Fails when a context does not continue what ran before.
+ * request's earlier context is history. A request's last rows may run once more, in place of
+ * themselves; otherwise fails when a context does not continue what ran before.
  * Writes the hidden rows after the last layer, [sum of q][hidden]; where hidden rows live with
  * their owner, the others' are NaN. */
 int host_step(struct host *h, const struct plan_row *row, int n_rows, double *out, struct err *err);

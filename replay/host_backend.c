@@ -83,8 +83,11 @@ static bool host_continues(void *self, const struct plan_row *row)
 {
     const struct store *store = host_store(((struct host_run *)self)->host);
     int at = store_find(store, row->req);
-    return at < 0 || (store->request[at].tokens == row->ctx_tokens - row->q &&
-                      store->request[at].owner == row->owner);
+    if (at < 0)
+        return true;
+    const struct store_request *q = &store->request[at];
+    return q->owner == row->owner &&
+           (q->tokens == row->ctx_tokens - row->q || q->tokens == row->ctx_tokens);
 }
 
 static void forget(void *self, int64_t req)

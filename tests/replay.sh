@@ -48,6 +48,20 @@ expect "all switches: outputs are the reference's, to rounding" 0 \
 expect "all switches: what was measured is a plan" "ok: 21 steps, 20 switches" \
     "$("$program" plan check switches.jsonl)"
 
+## the same, while the contexts stand still: a prompt, then decode rows on KV that ran, run again in every layout
+for line in 2 3; do
+    awk -v line=$line '{
+        if (NR == line && match($0, /"rows":\[.*\],"pred"/)) rows = substr($0, RSTART, RLENGTH)
+        if (NR > line) sub(/"rows":\[.*\],"pred"/, rows)
+        print
+    }' "$plan" >still.jsonl
+    said=$("$replay" still.jsonl -o still.measured.jsonl 2>&1)
+    expect "standing still from line $line: exit" 0 $?
+    expect_part "standing still from line $line: said" "21 of 21 steps with 20 switches" "$said"
+    expect "standing still from line $line: the reference's outputs" 0 \
+        "$(grep -o '"check":[^}]*' still.measured.jsonl | awk -F: '$2 >= 1e-12' | wc -l)"
+done
+
 ## what the simulator decides, on more ranks and other models
 for case in "tiny-gqa h200x8 8" "tiny-moe h200x2 2"; do
     read -r model cluster ranks <<<"$case"

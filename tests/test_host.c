@@ -357,6 +357,37 @@ ParameterizedTest(size_t *i, host, every_switch_keeps_every_request, .timeout = 
     script_free(s);
 }
 
+/* Every step is run once more under the next layout: what it ran before gives way to the same. */
+static int each_step_again(struct comm *c, const void *arg)
+{
+    const struct script *s = arg;
+    struct layout list[LAYOUT_MAX];
+    int n = all_layouts(list, &s->slice.model, c->ranks), at = 0;
+    struct host *h = host_new(&s->slice, &list[at], c);
+    int rc = 0;
+    for (int i = 0; i < SHORT_STEPS && rc == 0; i++) {
+        struct err err = ERR_NONE;
+        rc = step_and_check(h, s, i, &list[at], c->rank);
+        at = (at + 1) % n;
+        if (rc == 0)
+            rc = host_switch(h, &list[at], &err);
+        if (rc == 0)
+            rc = step_and_check(h, s, i, &list[at], c->rank);
+    }
+    host_free(h);
+    return rc;
+}
+
+Test(host, rows_that_run_again_after_a_switch_give_the_same_output, .timeout = 60)
+{
+    static const char *const models[] = {"tiny-mla", "tiny-gqa"};
+    for (int i = 0; i < 2; i++) {
+        struct script *s = script_new(models[i], 70);
+        run_ranks(4, each_step_again, s);
+        script_free(s);
+    }
+}
+
 /* Variants too: partly cached projections, KV by layer. */
 static int each_variant_switch(struct comm *c, const void *arg)
 {
@@ -421,8 +452,16 @@ Test(host, a_context_that_does_not_continue_is_refused)
     comm_adopt(&c, 0, 1, fd);
     struct host *h = host_new(&s, &l, &c);
     double out[4 * 64];
-    struct plan_row first = {5, 0, 3, 3}, jump = {5, 0, 9, 1};
+    struct plan_row first = {5, 0, 3, 3}, back = {5, 0, 2, 1}, jump = {5, 0, 9, 1};
+    struct plan_row stolen = {5, 1, 3, 3};
     cr_assert_eq(host_step(h, &first, 1, out, &err), 0);
+    cr_assert_eq(host_step(h, &first, 1, out, &err), 0);
+    cr_assert_eq(host_step(h, &stolen, 1, out, &err), -1);
+    cr_assert(strstr(err.text, "request 5: owner 1, but rank 0 owned it before") != NULL);
+    err = ERR_NONE;
+    cr_assert_eq(host_step(h, &back, 1, out, &err), -1);
+    cr_assert(strstr(err.text, "request 5: rows from position 1 on, but 3 tokens ran") != NULL);
+    err = ERR_NONE;
     cr_assert_eq(host_step(h, &jump, 1, out, &err), -1);
     cr_assert_eq(err.kind, ERR_RUN);
     cr_assert(strstr(err.text, "request 5: rows from position 8 on, but 3 tokens ran") != NULL);

@@ -198,7 +198,7 @@ static void close_rank(void *self)
     for (size_t i = 0; i < r->n_passes; i++)
         pass_free(r->pass[i]);
     free(r->pass);
-    marks_release(&r->eager);
+    marks_release(&r->marks);
     sample_free(r->sample);
     gemm_free(r->gemm);
     scratch_close(&r->scratch);
@@ -214,8 +214,11 @@ static bool continues(void *self, const struct plan_row *row)
 {
     const struct cache *c = &((struct gpu_rank *)self)->cache;
     int at = cache_find(c, row->req);
-    return at < 0 || (c->request[at].tokens == row->ctx_tokens - row->q &&
-                      c->request[at].owner == row->owner);
+    if (at < 0)
+        return true;
+    const struct cache_request *q = &c->request[at];
+    return q->owner == row->owner &&
+           (q->tokens == row->ctx_tokens - row->q || q->tokens == row->ctx_tokens);
 }
 
 static void forget(void *self, int64_t req)

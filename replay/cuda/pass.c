@@ -144,9 +144,12 @@ void pass_free(struct pass *p)
 {
     if (p == NULL)
         return;
-    if (p->graph != NULL)
-        cudaGraphExecDestroy(p->graph);
-    marks_release(&p->marks);
+    for (int layer = 0; layer < p->n_graphs; layer++) {
+        if (p->graph[layer].exec != NULL)
+            cudaGraphExecDestroy(p->graph[layer].exec);
+        marks_release(&p->graph[layer].marks);
+    }
+    free(p->graph);
     for (int kind = 0; kind < p->n_kinds; kind++) {
         struct exchanges *e = &p->exchanges[kind];
         struct link_exchange *all[] = {e->rows_in,  e->kv,     e->query,  e->rows_out,

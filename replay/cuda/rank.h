@@ -23,6 +23,12 @@ struct exchanges {
     struct link_exchange *ffn_in, *ffn_out;      /* normed rows to all, partial sums to owners */
 };
 
+/* One layer captured. Complete in itself: what it forks joins before it ends. */
+struct layer_graph {
+    cudaGraphExec_t exec;
+    struct marks marks;
+};
+
 /* A step of one shape under one layout, made ready to run many times. */
 struct pass {
     struct layout layout;
@@ -32,9 +38,9 @@ struct pass {
     struct scheme scheme[KINDS_MAX];
     struct exchanges exchanges[KINDS_MAX];
     struct attention_bounds bounds[KINDS_MAX];
-    bool is_warm;          /* has run before */
-    cudaGraphExec_t graph; /* NULL: not captured */
-    struct marks marks;    /* of the graph */
+    bool is_warm;              /* has run before */
+    struct layer_graph *graph; /* [n_graphs], every layer's; NULL: not captured */
+    int n_graphs;
 };
 
 struct gpu_rank {
@@ -53,7 +59,7 @@ struct gpu_rank {
     struct rng delays;
     struct pass **pass;
     size_t n_passes, cap_passes;
-    struct marks eager;    /* of steps without a graph */
+    struct marks marks;    /* of the last step */
     struct sample *sample; /* what is compared with the oracle; NULL: nothing */
     size_t scratch_at;     /* where in the arena what a step works on begins */
     struct pass *last;     /* of the last step */

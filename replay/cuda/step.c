@@ -14,6 +14,10 @@
 #include "sim/base/ints.h"
 #include "sim/base/mem.h"
 
+/* How far the CPU is ahead when a step's clock starts, as an engine is that plans the next step
+ * while one runs: else the first layer, or its transfer, would wait for launches. */
+static const int64_t head_start_ns = 100000;
+
 /* Wait for the stream with an eye on what goes wrong meanwhile: a dead peer's data never comes. */
 static int wait_for(struct gpu_rank *r, cudaStream_t stream, struct err *err)
 {
@@ -39,15 +43,20 @@ static int64_t tokens_max(const struct gpu_rank *r, int64_t req)
     return most;
 }
 
-/* Requests that are new have their earlier context made up, under the layout in force. */
+/* Requests that are new have their earlier context made up, under the layout in force. Rows that
+ * ran before are no context of theirs: a switch does not bring them, and its check leaves them out,
+ * since another layout rounds them otherwise. */
 static int admit(struct gpu_rank *r, const struct plan_step *s, struct err *err)
 {
     for (int i = 0; i < s->n_rows; i++) {
         const struct plan_row *row = &s->row[i];
-        if (cache_find(&r->cache, row->req) < 0 &&
-            cache_add(&r->cache, row->req, row->owner, row->ctx_tokens - row->q,
-                      tokens_max(r, row->req), err) < 0)
+        int64_t before = row->ctx_tokens - row->q;
+        int at = cache_find(&r->cache, row->req);
+        if (at < 0)
+            at = cache_add(&r->cache, row->req, row->owner, before, tokens_max(r, row->req), err);
+        if (at < 0)
             return -1;
+        r->cache.request[at].tokens = before;
     }
     return 0;
 }
@@ -99,7 +108,7 @@ static int poison_scratch(struct gpu_rank *r, struct err *err)
                    "poison", err);
 }
 
-/* Inputs and hidden rows; then all ranks meet. */
+/* Inputs and hidden rows, a head start; then all ranks meet. */
 static int prepare(struct gpu_rank *r, const struct pass *p, struct err *err)
 {
     struct scheme_range home = scheme_home(&p->scheme[0], r->comm->rank);
@@ -109,83 +118,69 @@ static int prepare(struct gpu_rank *r, const struct pass *p, struct err *err)
         gpu_try(values_fill_rows(r->scratch.x + home.first_row * r->slice->model.hidden, &key,
                                  in->req + home.first_row, in->position + home.first_row, home.rows,
                                  r->slice->model.hidden, r->stream),
-                "hidden rows", err) < 0)
+                "hidden rows", err) < 0 ||
+        gpu_try(values_delay(head_start_ns, r->stream), "head start", err) < 0)
         return -1;
     return link_barrier(r->link, LINK_COMPUTE, r->stream, err);
 }
 
-static int finish(struct gpu_rank *r, struct marks *marks, struct err *err)
+static int capture_layer(struct gpu_rank *r, struct pass *p, int layer, struct err *err)
 {
-    if (marks_add(marks, ON_OTHER, r->stream, err) < 0)
-        return -1;
-    return rank_tap_hidden(r, r->slice->layers, err);
-}
-
-static int enqueue(struct gpu_rank *r, struct pass *p, struct marks *marks, struct err *err)
-{
-    marks_reset(marks);
-    for (int layer = 0; layer < r->slice->layers; layer++)
-        if (layer_enqueue(r, p, layer, marks, err) < 0)
-            return -1;
-    return finish(r, marks, err);
-}
-
-static int capture(struct gpu_rank *r, struct pass *p, struct err *err)
-{
+    struct layer_graph *g = &p->graph[layer];
     cudaGraph_t graph = NULL;
-    if (p->graph != NULL)
-        return 0;
     if (gpu_try(cudaStreamBeginCapture(r->stream, cudaStreamCaptureModeThreadLocal), "capture",
                 err) < 0)
         return -1;
-    int rc = enqueue(r, p, &p->marks, err);
+    int rc = layer_enqueue(r, p, layer, &g->marks, err);
     if (gpu_try(cudaStreamEndCapture(r->stream, &graph), "capture", err) < 0)
         return -1;
     if (rc == 0)
-        rc = gpu_try(cudaGraphInstantiate(&p->graph, graph, 0), "graph", err);
+        rc = gpu_try(cudaGraphInstantiate(&g->exec, graph, 0), "graph", err);
     cudaGraphDestroy(graph);
-    return rc;
+    return rc < 0 ? -1 : gpu_try(cudaGraphUpload(g->exec, r->stream), "graph", err);
 }
 
-/* The first time a shape comes, it runs once untimed, so that nothing is loaded, connected or
- * chosen for the first time in a graph or under the clock. Running a step twice changes nothing. */
-static int warm_up(struct gpu_rank *r, struct pass *p, struct err *err)
+/* Runs nothing, but has chosen and loaded what a first launch would: so that even an eager step
+ * with a switch, which cannot be tried before, need not under the clock. */
+static int capture(struct gpu_rank *r, struct pass *p, struct err *err)
 {
-    if (p->is_warm)
+    if (p->graph != NULL)
         return 0;
-    if (prepare(r, p, err) < 0 || enqueue(r, p, &r->eager, err) < 0 ||
-        wait_for(r, r->stream, err) < 0)
-        return -1;
-    p->is_warm = true;
-    return r->job->options.eager ? 0 : capture(r, p, err);
+    p->n_graphs = r->slice->layers;
+    p->graph = xcalloc((size_t)p->n_graphs, sizeof *p->graph);
+    for (int layer = 0; layer < p->n_graphs; layer++)
+        if (capture_layer(r, p, layer, err) < 0)
+            return -1;
+    return 0;
 }
 
-static int run_once(struct gpu_rank *r, struct pass *p, bool eager, int64_t ns[ON_COUNT],
-                    struct err *err)
+static int mark(struct gpu_rank *r, enum stage stage, struct err *err)
 {
-    if (prepare(r, p, err) < 0)
-        return -1;
-    if (eager ? enqueue(r, p, &r->eager, err) < 0
-              : gpu_try(cudaGraphLaunch(p->graph, r->stream), "graph", err) < 0)
-        return -1;
-    if (wait_for(r, r->stream, err) < 0)
-        return -1;
-    return marks_read(eager ? &r->eager : &p->marks, ns, err);
+    return marks_add(&r->marks, stage, r->stream, err);
 }
 
-static int run_blocking(struct gpu_rank *r, struct pass *p, const struct relocation *m,
-                        struct err *err)
+static int run_layer(struct gpu_rank *r, struct pass *p, int layer, struct err *err)
 {
-    marks_reset(&r->eager);
-    if (marks_add(&r->eager, ON_SWITCH, r->stream, err) < 0)
+    if (r->job->options.eager || p->graph == NULL)
+        return layer_enqueue(r, p, layer, &r->marks, err);
+    marks_append(&r->marks, &p->graph[layer].marks);
+    return gpu_try(cudaGraphLaunch(p->graph[layer].exec, r->stream), "graph", err);
+}
+
+/* All of the switch, if there is one, before the first layer. */
+static int run_in_turn(struct gpu_rank *r, struct pass *p, const struct relocation *m,
+                       struct err *err)
+{
+    for (int layer = 0; m != NULL && layer < r->slice->layers; layer++)
+        if (mark(r, ON_SWITCH, err) < 0 ||
+            relocation_layer(r, m, layer, LINK_TRANSFER, r->stream, err) < 0)
+            return -1;
+    if (mark(r, ON_OTHER, err) < 0)
         return -1;
     for (int layer = 0; layer < r->slice->layers; layer++)
-        if (relocation_layer(r, m, layer, LINK_TRANSFER, r->stream, err) < 0)
+        if (run_layer(r, p, layer, err) < 0)
             return -1;
-    for (int layer = 0; layer < r->slice->layers; layer++)
-        if (layer_enqueue(r, p, layer, &r->eager, err) < 0)
-            return -1;
-    return finish(r, &r->eager, err);
+    return 0;
 }
 
 /* The side stream brings the next layer while the stream computes this one. */
@@ -201,17 +196,56 @@ static int bring(struct gpu_rank *r, const struct relocation *m, int layer, stru
 static int run_overlapped(struct gpu_rank *r, struct pass *p, const struct relocation *m,
                           struct err *err)
 {
-    marks_reset(&r->eager);
-    if (marks_add(&r->eager, ON_SWITCH, r->stream, err) < 0 || bring(r, m, 0, err) < 0)
-        return -1;
-    for (int layer = 0; layer < r->slice->layers; layer++) {
-        if (marks_add(&r->eager, ON_SWITCH, r->stream, err) < 0 ||
+    for (int layer = 0; layer < r->slice->layers; layer++)
+        if (mark(r, ON_SWITCH, err) < 0 || (layer == 0 && bring(r, m, 0, err) < 0) ||
             gpu_try(cudaStreamWaitEvent(r->stream, r->joined[layer % 2], 0), "join", err) < 0 ||
             (layer + 1 < r->slice->layers && bring(r, m, layer + 1, err) < 0) ||
-            layer_enqueue(r, p, layer, &r->eager, err) < 0)
+            mark(r, ON_OTHER, err) < 0 || run_layer(r, p, layer, err) < 0)
             return -1;
-    }
-    return finish(r, &r->eager, err);
+    return 0;
+}
+
+static struct plan_times times_of(const int64_t ns[ON_COUNT])
+{
+    struct plan_times t = {
+        .proj_ns = ns[ON_PROJ],
+        .attn_ns = ns[ON_ATTN],
+        .exchange_ns = ns[ON_EXCHANGE],
+        .ffn_ns = ns[ON_FFN],
+        .switch_exposed_ns = ns[ON_SWITCH],
+    };
+    for (int i = 0; i < ON_COUNT; i++)
+        t.step_ns += ns[i];
+    return t;
+}
+
+/* A step under the clock, with the switch `m` in it unless that is NULL. */
+static int run(struct gpu_rank *r, struct pass *p, const struct relocation *m, bool overlaps,
+               struct plan_times *t, struct err *err)
+{
+    int64_t ns[ON_COUNT], first_ns;
+    marks_reset(&r->marks);
+    if (prepare(r, p, err) < 0 ||
+        (overlaps ? run_overlapped(r, p, m, err) : run_in_turn(r, p, m, err)) < 0 ||
+        mark(r, ON_OTHER, err) < 0 || rank_tap_hidden(r, r->slice->layers, err) < 0 ||
+        wait_for(r, r->stream, err) < 0 || marks_read(&r->marks, ns, &first_ns, err) < 0)
+        return -1;
+    *t = times_of(ns);
+    t->switch_first_ns = m != NULL ? first_ns : 0;
+    return 0;
+}
+
+/* The first time a shape comes, it runs once untimed, so that nothing is loaded, connected or
+ * chosen for the first time in a graph or under the clock. Running a step twice changes nothing. */
+static int warm_up(struct gpu_rank *r, struct pass *p, struct err *err)
+{
+    struct plan_times ignored;
+    if (p->is_warm)
+        return 0;
+    if (run(r, p, NULL, false, &ignored, err) < 0)
+        return -1;
+    p->is_warm = true;
+    return r->job->options.eager ? 0 : capture(r, p, err);
 }
 
 static void extend(struct gpu_rank *r, const struct plan_step *s)
@@ -276,26 +310,6 @@ static struct pass *ready(struct gpu_rank *r, const struct plan_step *s, struct 
     return p;
 }
 
-static int run_switch(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
-                      struct relocation **m, int64_t ns[ON_COUNT], struct err *err)
-{
-    *m = relocation_begin(r, to, err);
-    if (*m == NULL)
-        return -1;
-    struct pass *p = ready(r, s, err);
-    if (p == NULL)
-        return -1;
-    /* Captured but not run: what cuBLASLt has to choose is chosen before the clock starts. */
-    if (capture(r, p, err) < 0)
-        return -1;
-    bool overlaps = strcmp(s->mechanism, "overlapped") == 0;
-    if (prepare(r, p, err) < 0 ||
-        (overlaps ? run_overlapped(r, p, *m, err) : run_blocking(r, p, *m, err)) < 0 ||
-        wait_for(r, r->stream, err) < 0)
-        return -1;
-    return marks_read(&r->eager, ns, err);
-}
-
 int step_switch(struct gpu_rank *r, const struct layout *to, struct err *err)
 {
     struct kv_check c;
@@ -311,38 +325,28 @@ int step_switch(struct gpu_rank *r, const struct layout *to, struct err *err)
 }
 
 static int run_with_switch(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
-                           int64_t ns[ON_COUNT], struct err *err)
+                           struct plan_times *t, struct err *err)
 {
     struct kv_check c;
-    struct relocation *m;
-    if (check_before(r, &c, err) < 0 || run_switch(r, s, to, &m, ns, err) < 0 ||
+    bool overlaps = strcmp(s->mechanism, "overlapped") == 0;
+    if (check_before(r, &c, err) < 0)
+        return -1;
+    struct relocation *m = relocation_begin(r, to, err);
+    struct pass *p = m == NULL ? NULL : ready(r, s, err);
+    if (p == NULL || capture(r, p, err) < 0 || run(r, p, m, overlaps, t, err) < 0 ||
         relocation_end(r, m, err) < 0)
         return -1;
     return check_after(r, &c, err);
 }
 
-/* Target-ready: what the steps with a switch are compared with, so enqueued as they are. */
+/* Target-ready: what the steps with a switch are compared with, so run once as they are. */
 static int run_ready(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
-                     int64_t ns[ON_COUNT], struct err *err)
+                     struct plan_times *t, struct err *err)
 {
     if (step_switch(r, to, err) < 0)
         return -1;
     struct pass *p = ready(r, s, err);
-    return p == NULL || capture(r, p, err) < 0 ? -1 : run_once(r, p, true, ns, err);
-}
-
-static struct plan_times times_of(const int64_t ns[ON_COUNT])
-{
-    struct plan_times t = {
-        .proj_ns = ns[ON_PROJ],
-        .attn_ns = ns[ON_ATTN],
-        .exchange_ns = ns[ON_EXCHANGE],
-        .ffn_ns = ns[ON_FFN],
-        .switch_exposed_ns = ns[ON_SWITCH],
-    };
-    for (int i = 0; i < ON_COUNT; i++)
-        t.step_ns += ns[i];
-    return t;
+    return p == NULL || capture(r, p, err) < 0 ? -1 : run(r, p, NULL, false, t, err);
 }
 
 static int by_size(const void *a, const void *b)
@@ -377,14 +381,11 @@ static int run_repeats(struct gpu_rank *r, const struct plan_step *s, struct bac
     struct pass *p = ready(r, s, err);
     if (p == NULL || warm_up(r, p, err) < 0)
         rc = -1;
-    for (int i = 0; rc == 0 && i < n; i++) {
-        int64_t ns[ON_COUNT];
-        rc = run_once(r, p, r->job->options.eager, ns, err);
-        if (rc == 0)
-            each[i] = times_of(ns);
-    }
+    for (int i = 0; rc == 0 && i < n; i++)
+        rc = run(r, p, NULL, false, &each[i], err);
     if (rc == 0)
-        *times = (struct backend_times){percentile(each, n, 0.5), percentile(each, n, 0.95)};
+        *times = (struct backend_times){percentile(each, n, 0.5), percentile(each, n, 0.95),
+                                        n > 1 ? each[0].step_ns : 0};
     free(each);
     return rc;
 }
@@ -392,7 +393,7 @@ static int run_repeats(struct gpu_rank *r, const struct plan_step *s, struct bac
 int step_run(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
              struct backend_times *times, struct err *err)
 {
-    int64_t ns[ON_COUNT];
+    struct plan_times once;
     bool switches = strcmp(to->name, r->layout.name) != 0;
     bool is_free = strcmp(s->mechanism, "free") == 0;
     if (admit(r, s, err) < 0)
@@ -400,10 +401,10 @@ int step_run(struct gpu_rank *r, const struct plan_step *s, const struct layout 
     if (!switches) {
         if (run_repeats(r, s, times, err) < 0)
             return -1;
-    } else if ((is_free ? run_ready(r, s, to, ns, err) : run_with_switch(r, s, to, ns, err)) < 0) {
-        return -1;
     } else {
-        times->p50 = times->p95 = times_of(ns);
+        if ((is_free ? run_ready(r, s, to, &once, err) : run_with_switch(r, s, to, &once, err)) < 0)
+            return -1;
+        *times = (struct backend_times){once, once, 0};
     }
     extend(r, s);
     return 0;

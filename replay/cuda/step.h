@@ -8,10 +8,11 @@
 
 #include "replay/cuda/rank.h"
 
-/* Run the step under `to`. Steps without a switch are replayed from a graph, as often as asked for,
- * captured after a first run that is not timed; a switch's step is enqueued as it goes, with the
- * mechanism `free` too, whose switch is over before the clock starts. Unless unchecked, what a step
- * works on is poisoned first, and KV is compared over a switch. */
+/* Run the step under `to`, each layer as one graph unless eager. A step without a switch runs as
+ * often as asked for, after a first run that is not timed when its shape is new; one with a switch
+ * runs once, and the mechanism `free` has its switch done before the clock starts. A request whose
+ * last rows come again is taken back to before them. Unless unchecked, what a step works on is
+ * poisoned first, and KV is compared over a switch. */
 int step_run(struct gpu_rank *r, const struct plan_step *s, const struct layout *to,
              struct backend_times *times, struct err *err);
 

@@ -41,6 +41,14 @@ replay() {
     expect_ok "$name $*" "$build/bin/wavetank-replay" "$plan" --backend cuda "$@" -o "$work/measured.jsonl"
 }
 plan() { "$here/plan.sh" "$@" >"$work/plan.jsonl"; }
+# The plan's second step's rows again in all that follow.
+stand_still() {
+    awk '{
+        if (NR == 3 && match($0, /"rows":\[.*\],"pred"/)) rows = substr($0, RSTART, RLENGTH)
+        if (NR > 3) sub(/"rows":\[.*\],"pred"/, rows)
+        print
+    }' "$work/plan.jsonl" >"$work/still.jsonl"
+}
 
 [ "$real" = real ] || for test in "$build"/gpu/test_*; do
     [ "$(basename "$test")" = test_link ] || expect_ok "$(basename "$test")" "$test"
@@ -55,6 +63,8 @@ if [ "$gpus" -ge 2 ] && [ "$real" != real ]; then
             plan $model 4 2 all 2 overlapped "20 100 1000" 7
             replay "$model, all switches" "$work/plan.jsonl" --transport $transport
             replay "$model, all switches" "$work/plan.jsonl" --transport $transport --eager --delay-us 300
+            stand_still
+            replay "$model, standing still" "$work/still.jsonl" --transport $transport --repeats 2
         done
         plan tiny-moe 4 2 "dop:cache=0.5 tp dop:cache=0.5 dop:rows=owned dp dop:rows=owned" 2 blocking "20 100 1000" 7
         replay "tiny-moe, variants" "$work/plan.jsonl" --transport $transport
