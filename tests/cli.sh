@@ -187,8 +187,8 @@ run validate compare.jsonl compared.jsonl --json v.json --report v.html >v.txt
 expect "validate: exit code" 0 $?
 expect "validate: JSON keys" "steps step_error_p50 step_error_p95 schedule_error layout_agreement \
 stages switches check_max_error unmatched step_error_over step_error_mean step_kinds layouts \
-worst_steps window_error_p50 window_error_p95 windows kendall_tau regret_frac layout_order doubts \
-wavetank plan measured model cluster ranks layers profile origin" "$(keys 2 v.json)"
+worst_steps window_error_p50 window_error_p95 windows kendall_tau regret_frac layout_order hopb \
+noise first_run doubts wavetank plan measured model cluster ranks layers profile origin" "$(keys 2 v.json)"
 expect "validate: no error" '"step_error_p95": 0.0,' "$(grep -o '"step_error_p95".*' v.json)"
 expect "validate: every order is right" $(((steps + 49) / 50)) \
     "$(grep -c '"verdict": "right"' v.json)"

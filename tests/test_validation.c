@@ -15,7 +15,7 @@ enum { LINES_MAX = 64 };
 struct line {
     const char *layout, *from, *mechanism; /* from and mechanism NULL without a switch */
     int64_t req, ctx_tokens;
-    struct plan_times pred, meas; /* step, proj, attn, exchange, ffn, exposed */
+    struct plan_times pred, meas; /* step, proj, attn, exchange, ffn, exposed, first */
 };
 
 struct trial {
@@ -93,10 +93,10 @@ Test(sample, quantiles_are_nearest_rank)
 
 /* Errors +10%, -10%, +5%; the switch is in none of them. */
 static const struct line steps[] = {
-    {"tp", NULL, NULL, 1, 100, {1100, 100, 500, 100, 300, 0}, {1000, 100, 400, 100, 300, 0}},
-    {"dp", NULL, NULL, 1, 200, {1800, 400, 400, 200, 600, 0}, {2000, 400, 400, 400, 600, 0}},
-    {"tp", NULL, NULL, 1, 300, {1050, 100, 450, 100, 300, 0}, {1000, 100, 400, 100, 300, 0}},
-    {"dp", "tp", "blocking", 1, 400, {1500, 0, 0, 0, 0, 0}, {3000, 0, 0, 0, 0, 0}},
+    {"tp", NULL, NULL, 1, 100, {1100, 100, 500, 100, 300, 0, 0}, {1000, 100, 400, 100, 300, 0, 0}},
+    {"dp", NULL, NULL, 1, 200, {1800, 400, 400, 200, 600, 0, 0}, {2000, 400, 400, 400, 600, 0, 0}},
+    {"tp", NULL, NULL, 1, 300, {1050, 100, 450, 100, 300, 0, 0}, {1000, 100, 400, 100, 300, 0, 0}},
+    {"dp", "tp", "blocking", 1, 400, {1500, 0, 0, 0, 0, 0, 0}, {3000, 0, 0, 0, 0, 0, 0}},
 };
 
 Test(validation, step_errors_leave_switches_out_and_split_by_layout)
@@ -139,7 +139,7 @@ Test(validation, parts_of_the_step_error_add_up_to_it)
 Test(validation, a_part_that_took_no_time_has_no_error_but_its_blame)
 {
     static const struct line line[] = {
-        {"tp", NULL, NULL, 1, 100, {110, 0, 0, 10, 0, 0}, {100, 0, 0, 0, 0, 0}}};
+        {"tp", NULL, NULL, 1, 100, {110, 0, 0, 10, 0, 0, 0}, {100, 0, 0, 0, 0, 0, 0}}};
     struct trial t;
     validate(&t, line, 1);
     const struct part_error *exchange = &t.v.steady.part[PART_EXCHANGE];
@@ -336,7 +336,7 @@ Test(validation, only_like_steps_of_one_batch_are_compared)
 
 /* clang-format off */
 #define SWITCH(to, how, req, exposed, meas, meas_exposed) \
-    {to, "tp", how, req, 1000, {500, 0, 0, 0, 0, exposed}, {meas, 0, 0, 0, 0, meas_exposed}}
+    {to, "tp", how, req, 1000, {500, 0, 0, 0, 0, exposed, 0}, {meas, 0, 0, 0, 0, meas_exposed, 0}}
 /* clang-format on */
 
 /* Ready: 98 to 104, p50 100 (nearest rank). A/A of four: two of the three ways to halve them differ
@@ -429,5 +429,40 @@ Test(validation, ten_steps_without_a_switch_are_enough)
     validation_release(&t.v);
     validate(&t, line + 1, 21);
     cr_expect_eq(t.v.main, &t.v.ready);
+    validation_release(&t.v);
+}
+
+Test(validation, the_noise_of_all_directions_is_that_of_those_that_have_one)
+{
+    struct trial t;
+    validate(&t, three_way, N_OF(three_way)); /* 2, 2, and none */
+    cr_expect_eq(t.v.trials.noise_p50_ns, 2);
+    cr_expect_eq(t.v.trials.noise_p95_ns, 2);
+    validation_release(&t.v);
+}
+
+/* Two comparisons and two rounds of trials in which no context grows. */
+static const struct line standing[] = {
+    STEADY("tp", 1000, 100, 100),        READY("cp", "tp", 1000, 90, 1),
+    STEADY("cp", 1000, 90, 90),          READY("dp", "cp", 1000, 80, 1),
+    STEADY("dp", 1000, 80, 80),          STEADY("dp", 1000, 80, 80),
+    READY("tp", "dp", 1000, 100, 1),     STEADY("tp", 1000, 100, 100),
+    READY("cp", "tp", 1000, 90, 1),      STEADY("cp", 1000, 90, 90),
+    SWITCH("dop", "free", 1, 0, 100, 0), SWITCH("dop", "blocking", 1, 150, 300, 1),
+    SWITCH("dop", "free", 1, 0, 100, 0), SWITCH("dop", "blocking", 1, 150, 320, 1),
+};
+
+Test(validation, the_very_same_rows_are_grouped_as_growing_ones_are)
+{
+    struct trial t;
+    validate(&t, standing, N_OF(standing));
+    const struct layout_order *o = &t.v.order;
+    cr_assert_eq(o->n, 2);
+    cr_expect_eq(o->group[0].end, 5);
+    cr_expect_eq(o->group[1].first, 5);
+    cr_expect_eq(o->group[0].n, 3);
+    cr_expect_eq(o->group[1].n, 3);
+    cr_expect_eq(t.v.trials.direction[0].way[MECH_BLOCKING].n_matched, 2);
+    cr_expect_eq(t.v.trials.direction[0].way[MECH_BLOCKING].dt_ns, 200);
     validation_release(&t.v);
 }

@@ -10,6 +10,7 @@
 #include "sim/report/chart.h"
 #include "sim/report/doubts.h"
 #include "sim/report/html.h"
+#include "sim/report/notes.h"
 #include "sim/report/percent.h"
 #include "sim/report/validation_charts.h"
 #include "sim/report/validation_html.h"
@@ -84,7 +85,7 @@ struct trial {
 
 static struct plan_times times(int64_t step_ns, int64_t attn_ns, int64_t exposed_ns)
 {
-    return (struct plan_times){step_ns, 100, attn_ns, 0, 200, exposed_ns};
+    return (struct plan_times){step_ns, 100, attn_ns, 0, 200, exposed_ns, 0};
 }
 
 static void set_step(struct trial *t, int i, const char *layout, const char *mechanism)
@@ -228,6 +229,9 @@ Test(validation_json, has_the_keys_of_the_contract_in_order_and_null_for_the_unk
         "},\"switches\":[{\"from\":\"tp\",\"to\":\"dp\",\"mechanism\":\"overlapped\",\"count\":1,",
         "\"measured_p50_ns\":0,\"measured_p95_ns\":0,\"predicted_ns\":50,\"error\":null,",
         "\"resolved\":false,\"hidden_frac\":null,",
+        "\"predicted_hidden_frac\":null,\"hidden_frac_max\":0.75,",
+        "\"measured_parts\":{\"waits_ns\":0,\"first_ns\":0,\"later_ns\":0,\"slowed_ns\":0},",
+        "\"predicted_parts\":{\"waits_ns\":50,\"first_ns\":null,\"later_ns\":null,\"slowed_ns\":",
         "{\"from\":\"dp\",\"to\":\"tp\",\"mechanism\":\"blocking\",\"count\":1,",
         "\"measured_p50_ns\":100,\"measured_p95_ns\":100,\"predicted_ns\":50,\"error\":-0.5,",
         "],\"check_max_error\":0.001,\"unmatched\":0,",
@@ -235,6 +239,8 @@ Test(validation_json, has_the_keys_of_the_contract_in_order_and_null_for_the_unk
         "\"windows\":[{\"first_step\":0,\"steps\":1,\"layout\":\"tp\",",
         "\"groups\":[{\"first_step\":0,\"last_step\":2,\"layouts\":{\"tp\":{\"predicted_ns\":1000,",
         "\"verdict\":\"wrong\",\"kendall_tau\":-1.0,",
+        "\"hopb\":[],\"noise\":{\"p50_ns\":null,\"p95_ns\":null},",
+        "\"first_run\":{\"after_switch\":{\"steps\":0,\"p50\":null,\"p95\":null},\"others\":{",
         "\"doubts\":[\"attn is",
         "\"wavetank\":\"1.2.3\",\"plan\":\"p\",\"measured\":\"m\",\"model\":\"<m>\"",
         "\"profile\":null,\"origin\":{}}",
@@ -251,6 +257,75 @@ Test(validation_json, has_the_keys_of_the_contract_in_order_and_null_for_the_unk
     cr_expect_str_eq(at, "");
     free(text);
     json_decref(json);
+    validation_release(&t.v);
+}
+
+/* In two sub-batches 25% slower than in one piece, and predicted to be no slower. A switch that
+ * adds 100 to a step; a first run that takes 10% longer. */
+static void make_full(struct trial *t)
+{
+    make_trial(t);
+    for (int i = 0; i < STEPS; i++)
+        set_step(t, i, i % 2 == 0 ? "helix:kvp=2,tpa=1" : "helix:kvp=2,tpa=1,hopb=2", NULL);
+    set_step(t, 2, "dp", "overlapped");
+    set_step(t, 3, "helix:kvp=2,tpa=1,hopb=2", "free");
+    set_step(t, 4, "dp", "free");
+    set_step(t, 5, "dp", NULL);
+    t->seen[1].meas_p50 = times(1250, 850, 0);
+    t->planned[2].pred = t->seen[2].meas_p50 = times(1100, 600, 80);
+    t->planned[2].pred.switch_first_ns = 30;
+    t->seen[2].meas_p50.switch_first_ns = 20;
+    t->seen[5].meas_first_ns = 1100;
+}
+
+Test(validation_text, shows_what_a_switch_is_made_of_and_where_sub_batches_lose)
+{
+    static const char *const parts[] = {
+        "HOP-B (gain: step time in one piece / in sub-batches - 1)",
+        "   0  helix:kvp=2,tpa=1         1    2,000        1  0.00100  0.00100      -      -\n"
+        "   0  helix:kvp=2,tpa=1         1    2,000        2  0.00100  0.00125   0.0%   -20%\n",
+        "It loses in 1 of 1 comparisons, most with 2 sub-batches from step 0 on: -20%.",
+        "Switches: what they add",
+        "What a switch's time is made of, in ms",
+        "0.000100  0.000080  0.000020  0.000060  0.000020  0.000030  0.000050\n",
+        "A step's first run against its median: +10% (p95 +10%) right after a switch (1 steps), - "
+        "(p95 "
+        "-) elsewhere (0 steps).",
+        "- In 1 of 1 comparisons HOP-B's gain has the wrong sign, by 2% or more: most with 2 "
+        "sub-batches of helix:kvp=2,tpa=1 from step 0 on (predicted 0.0%, measured -20%).",
+    };
+    struct trial t;
+    struct sink s;
+    make_full(&t);
+    join(&t);
+    sink_open(&s);
+    validation_print(&t.v, &t.about, s.f);
+    const char *at = sink_text(&s);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        at = skip_to(at, parts[i]);
+    free(s.text);
+    validation_release(&t.v);
+}
+
+Test(notes, say_nothing_of_what_was_not_measured)
+{
+    struct trial t;
+    char note[NOTE_SIZE];
+    make_trial(&t);
+    join(&t);
+    cr_expect_str_eq(note_noise(&t.v.trials, note), "");
+    cr_expect_str_eq(note_hidden(&t.v, note), "");
+    cr_expect_str_eq(note_first_runs(&t.v.first_runs, note), "");
+    cr_expect_str_eq(note_hopb(&t.v, note), "");
+    t.v.trials.noise_p50_ns = 1500;
+    t.v.trials.noise_p95_ns = 2500;
+    cr_expect_str_eq(note_noise(&t.v.trials, note),
+                     "Noise (A/A), the dT between target-ready steps themselves: p50 1.5 us, p95 "
+                     "2.5 us over directions.");
+    t.v.trials.direction[0].pred_hidden_frac = 0.5;
+    cr_expect_str_eq(note_hidden(&t.v, note),
+                     "Hidden is 1 - dT overlapped / dT blocking. Of 4 layers the first one's "
+                     "transfer always shows: at most 75% hides where all move alike.");
     validation_release(&t.v);
 }
 
@@ -295,12 +370,68 @@ Test(validation_html, is_one_file_that_needs_no_other)
         snprintf(close, sizeof close, "</%s>", paired[i]);
         cr_expect_eq(count(s.text, open), count(s.text, close), "%s", paired[i]);
     }
+    cr_expect_eq(count(s.text, "<h2>HOP-B</h2>"), 0);
     cr_expect_eq(count(s.text, "<script") + count(s.text, "http") + count(s.text, "nan"), 0);
     cr_expect_neq(strstr(s.text, "<title>step 2, dp: predicted 0.000900 ms, measured 0.00120 ms, "
                                  "-25%</title>"),
                   NULL);
     free(s.text);
     validation_release(&t.v);
+}
+
+Test(validation_html, shows_hopb_and_the_parts_of_switches_where_there_are_any)
+{
+    static const char *const parts[] = {
+        "<h2>HOP-B</h2>",
+        "It loses in 1 of 1 comparisons",
+        "<td>0.00125 (0.00100)<td>-20% (0.0%)<td><svg",
+        "<h2>Switches</h2>",
+        "<h3>What a switch's time is made of</h3>",
+        "<td>0.000030 + 0.000050<td><svg",
+        "A step's first run",
+    };
+    struct trial t;
+    struct sink s;
+    make_full(&t);
+    join(&t);
+    sink_open(&s);
+    validation_html(&t.v, &t.about, s.f);
+    const char *at = sink_text(&s);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        at = skip_to(at, parts[i]);
+    cr_expect_eq(count(s.text, "nan"), 0);
+    free(s.text);
+    validation_release(&t.v);
+}
+
+Test(validation_charts, a_stack_adds_up_and_what_is_not_told_apart_is_one_piece)
+{
+    struct switch_way w = {.measured = {80, 20, 60, 20}, .predicted = {50, NAN, NAN, NAN}};
+    struct sink s;
+    sink_open(&s);
+    parts_bars(&w, 148, s.f);
+    sink_text(&s);
+    cr_expect_neq(strstr(s.text, "x=\"0.0\" y=\"1\" width=\"20.0\""), NULL);
+    cr_expect_neq(strstr(s.text, "x=\"20.0\" y=\"1\" width=\"60.0\""), NULL);
+    cr_expect_neq(strstr(s.text, "x=\"80.0\" y=\"1\" width=\"20.0\""), NULL);
+    cr_expect_neq(strstr(s.text,
+                         "x=\"0.0\" y=\"14\" width=\"50.0\" height=\"11\"><title>predicted: "
+                         "waits of all layers"),
+                  NULL);
+    cr_expect_eq(count(s.text, "<rect"), 4);
+    free(s.text);
+}
+
+Test(validation_charts, gains_stand_to_the_right_of_zero_and_losses_to_the_left)
+{
+    struct hopb_trial t = {.pred_gain = 0.1, .gain = -0.05};
+    struct sink s;
+    sink_open(&s);
+    gain_bars(&t, 0.1, s.f);
+    sink_text(&s);
+    cr_expect_neq(strstr(s.text, "x=\"38.0\" y=\"1\" width=\"37.0\""), NULL);
+    cr_expect_neq(strstr(s.text, "x=\"75.0\" y=\"14\" width=\"74.0\""), NULL);
+    free(s.text);
 }
 
 Test(validation_charts, long_schedules_are_drawn_in_part_and_said_to_be)

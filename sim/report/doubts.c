@@ -230,6 +230,19 @@ static void doubt_order(struct doubts *d, const struct validation *v)
         say(d, "The table of layouts has %d more.", wrong - named);
 }
 
+static void doubt_hopb(struct doubts *d, const struct validation *v)
+{
+    const struct hopb_trial *worst = hopb_trials_misjudged(&v->hopb);
+    char gain[PERCENT_SIZE], pred_gain[PERCENT_SIZE];
+    if (worst != NULL)
+        say(d,
+            "In %d of %d comparisons HOP-B's gain has the wrong sign, by 2%% or more: most with %d "
+            "sub-batches of %s from step %lld on (predicted %s, measured %s).",
+            v->hopb.misjudged, v->hopb.comparisons, worst->sub_batches,
+            v->joined.layout[worst->layout], (long long)v->joined.step[worst->step].at->step,
+            percent_signed(worst->pred_gain, pred_gain), percent_signed(worst->gain, gain));
+}
+
 static void doubt_coverage(struct doubts *d, const struct validation *v)
 {
     char unmatched[32];
@@ -258,6 +271,7 @@ void doubts_init(struct doubts *d, const struct validation *v)
     doubt_shapes(d, v);
     doubt_switches(d, v);
     doubt_order(d, v);
+    doubt_hopb(d, v);
     if (d->n == 0)
         say(d, "Within what was measured, no rule finds a place: stages are within 5%% on average, "
                "every layout's median step within 5%%, every step within 15%%, every switch within "

@@ -4,6 +4,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "sim/base/units.h"
+#include "sim/report/percent.h"
+#include "sim/report/table.h"
+
 /* Colours after Okabe and Ito, darkened on white to stand out from it. */
 static const char style[] =
     ":root{color-scheme:light dark;--bg:#fff;--fg:#1c2126;--dim:#59636e;--line:#d3d9df;"
@@ -146,6 +150,30 @@ void html_cell(FILE *out, const char *fmt, ...)
     fputs("<td>", out);
     print_escaped(out, fmt, ap);
     va_end(ap);
+}
+
+void html_cell_percent(FILE *out, double frac)
+{
+    char buf[PERCENT_SIZE];
+    html_cell(out, "%s", percent(frac, buf));
+}
+
+void html_cell_signed(FILE *out, double frac)
+{
+    char buf[PERCENT_SIZE];
+    html_cell(out, "%s", percent_signed(frac, buf));
+}
+
+void html_cell_count(FILE *out, int64_t n)
+{
+    char buf[32];
+    html_cell(out, "%s", units_count(n, buf, sizeof buf));
+}
+
+void html_cell_ms(FILE *out, double ns)
+{
+    char buf[TABLE_MS_SIZE];
+    html_cell(out, "%s", table_ms(ns, buf));
 }
 
 void html_legend(FILE *out, const char *const *name, int n)

@@ -7,6 +7,7 @@
 #ifndef SIM_REPORT_HTML_H
 #define SIM_REPORT_HTML_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 enum { HTML_SERIES = 6 }; /* after so many, colours and shapes come again */
@@ -26,6 +27,11 @@ void html_table_begin(FILE *out, const char *label, const char *const *head);
 void html_table_end(FILE *out);
 void html_row(FILE *out);
 void html_cell(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Cells of one number each: a share, an error with its sign, a count, a time in milliseconds. */
+void html_cell_percent(FILE *out, double frac);
+void html_cell_signed(FILE *out, double frac);
+void html_cell_count(FILE *out, int64_t n);
+void html_cell_ms(FILE *out, double ns);
 
 /* A list that names the shapes and colours of series. */
 void html_legend(FILE *out, const char *const *name, int n);

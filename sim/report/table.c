@@ -2,6 +2,7 @@
 #include "sim/report/table.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -80,5 +81,13 @@ char *table_number(double x, char *buf, size_t size)
     for (double y = x; y > 0 && y < 0.9995 && decimals < 6; y *= 10)
         decimals++;
     snprintf(buf, size, "%.*f", x == 0 ? 0 : decimals, x);
+    return buf;
+}
+
+char *table_ms(double ns, char buf[TABLE_MS_SIZE])
+{
+    char number[32];
+    snprintf(buf, TABLE_MS_SIZE, "%s%s", ns < 0 ? "-" : "",
+             isnan(ns) ? "-" : table_number(fabs(ns) / 1e6, number, sizeof number));
     return buf;
 }

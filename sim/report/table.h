@@ -34,4 +34,9 @@ void table_print(const struct table *t, FILE *out);
  * without decimals is exactly that. */
 char *table_number(double x, char *buf, size_t size);
 
+enum { TABLE_MS_SIZE = 40 };
+
+/* A time in milliseconds, which may be negative; what is NAN has no value: "-". */
+char *table_ms(double ns, char buf[TABLE_MS_SIZE]);
+
 #endif

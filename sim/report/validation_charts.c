@@ -205,3 +205,72 @@ void switch_bars(const struct switch_way *w, double longest_ns, FILE *out)
     switch_bar(out, w->pred_ns, longest_ns, 14, "c1", "predicted");
     fputs("</svg>", out);
 }
+
+/* Colours other than those of measured and predicted. */
+static const struct {
+    const char *name, *class;
+} parts[] = {{"first layer", "c2"}, {"later waits", "c4"}, {"slowed computation", "c3"}};
+
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+static void stacked_bar(FILE *out, const struct switch_parts *p, double scale, int y,
+                        const char *what)
+{
+    bool split = !isnan(p->first_ns);
+    const double ns[N_PARTS] = {p->first_ns, split ? p->later_ns : p->waits_ns, p->slowed_ns};
+    double x = 0;
+    for (int i = 0; i < N_PARTS; i++) {
+        if (!(ns[i] * scale > 0))
+            continue;
+        fprintf(out,
+                "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"11\"><title>%s: "
+                "%s %.3f ms</title></rect>",
+                parts[i].class, x, y, ns[i] * scale, what,
+                i == 1 && !split ? "waits of all layers" : parts[i].name, ns[i] / 1e6);
+        x += ns[i] * scale;
+    }
+}
+
+void parts_bars(const struct switch_way *w, double longest_ns, FILE *out)
+{
+    double scale = longest_ns > 0 ? 148 / longest_ns : 0;
+    fputs("<svg class=\"bars\" viewBox=\"0 0 150 26\" role=\"img\" aria-label=\"parts, measured "
+          "above predicted\">",
+          out);
+    stacked_bar(out, &w->measured, scale, 1, "measured");
+    stacked_bar(out, &w->predicted, scale, 14, "predicted");
+    fputs("</svg>", out);
+}
+
+void parts_legend(FILE *out)
+{
+    fputs("<ul class=\"key\">", out);
+    for (int i = 0; i < N_PARTS; i++)
+        fprintf(out,
+                "<li><svg viewBox=\"0 0 16 16\" aria-hidden=\"true\"><rect class=\"%s\" x=\"1\" "
+                "y=\"3\" width=\"14\" height=\"10\"/></svg>%s</li>",
+                parts[i].class, parts[i].name);
+    fputs("</ul>\n", out);
+}
+
+static void gain_bar(FILE *out, double gain, double largest, int y, const char *what)
+{
+    enum { ZERO = 75, REACH = 74 };
+    char text[PERCENT_SIZE];
+    double length = isnan(gain) ? 0 : fabs(gain) / largest * REACH;
+    fprintf(out,
+            "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"11\"><title>%s "
+            "%s</title></rect>",
+            y == 1 ? "c0" : "c1", gain < 0 ? ZERO - length : ZERO, y, length, what,
+            percent_signed(gain, text));
+}
+
+void gain_bars(const struct hopb_trial *t, double largest, FILE *out)
+{
+    fputs("<svg class=\"bars\" viewBox=\"0 0 150 26\" role=\"img\" aria-label=\"gain, measured "
+          "above predicted\">",
+          out);
+    gain_bar(out, t->gain, largest, 1, "measured");
+    gain_bar(out, t->pred_gain, largest, 14, "predicted");
+    fputs("<path class=\"axis\" d=\"M75 0V26\"/></svg>", out);
+}

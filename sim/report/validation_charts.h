@@ -22,4 +22,11 @@ void stage_chart(const struct step_errors *e, FILE *out);
 /* Measured and predicted dT, one bar above the other, as shares of the longest. */
 void switch_bars(const struct switch_way *w, double longest_ns, FILE *out);
 
+/* The same, each bar in its parts; and the key to these. */
+void parts_bars(const struct switch_way *w, double longest_ns, FILE *out);
+void parts_legend(FILE *out);
+
+/* Measured and predicted gain about 0, as shares of the largest. */
+void gain_bars(const struct hopb_trial *t, double largest, FILE *out);
+
 #endif

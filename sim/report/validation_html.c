@@ -9,44 +9,14 @@
 #include "sim/base/units.h"
 #include "sim/report/doubts.h"
 #include "sim/report/html.h"
+#include "sim/report/notes.h"
 #include "sim/report/percent.h"
+#include "sim/report/switches_html.h"
 #include "sim/report/table.h"
 #include "sim/report/validation_charts.h"
 
 /* A longer table is folded away. */
 enum { ROWS_OPEN_MAX = 24 };
-
-static void cell_percent(FILE *out, double frac)
-{
-    char buf[PERCENT_SIZE];
-    html_cell(out, "%s", percent(frac, buf));
-}
-
-static void cell_signed(FILE *out, double frac)
-{
-    char buf[PERCENT_SIZE];
-    html_cell(out, "%s", percent_signed(frac, buf));
-}
-
-static void cell_count(FILE *out, int64_t n)
-{
-    char buf[32];
-    html_cell(out, "%s", units_count(n, buf, sizeof buf));
-}
-
-static const char *ms(double ns, char buf[40])
-{
-    char number[32];
-    snprintf(buf, 40, "%s%s", ns < 0 ? "-" : "",
-             isnan(ns) ? "-" : table_number(fabs(ns) / 1e6, number, sizeof number));
-    return buf;
-}
-
-static void cell_ms(FILE *out, double ns)
-{
-    char buf[40];
-    html_cell(out, "%s", ms(ns, buf));
-}
 
 static void heading(FILE *out, const char *text)
 {
@@ -136,10 +106,10 @@ static void row_errors(FILE *out, const char *name, const struct error_summary *
 {
     html_row(out);
     html_cell(out, "%s", name);
-    cell_count(out, e->n);
-    cell_percent(out, e->p50);
-    cell_percent(out, e->p95);
-    cell_signed(out, e->mean);
+    html_cell_count(out, e->n);
+    html_cell_percent(out, e->p50);
+    html_cell_percent(out, e->p95);
+    html_cell_signed(out, e->mean);
 }
 
 static void write_layouts(const struct joined *j, const struct step_errors *e, FILE *out)
@@ -165,11 +135,11 @@ static void write_stages(const struct step_errors *e, FILE *out)
         const struct part_error *part = &e->part[p];
         html_row(out);
         html_cell(out, "%s", step_part_names[p]);
-        cell_percent(out, part->share_frac);
-        cell_percent(out, part->error.p50);
-        cell_percent(out, part->error.p95);
-        cell_signed(out, part->error.mean);
-        cell_signed(out, part->blame);
+        html_cell_percent(out, part->share_frac);
+        html_cell_percent(out, part->error.p50);
+        html_cell_percent(out, part->error.p95);
+        html_cell_signed(out, part->error.mean);
+        html_cell_signed(out, part->blame);
     }
     html_table_end(out);
 }
@@ -189,14 +159,14 @@ static void write_worst(const struct joined *j, const struct step_errors *e, FIL
         html_row(out);
         html_cell(out, "%lld", (long long)s->at->step);
         html_cell(out, "%s", j->layout[s->layout]);
-        cell_count(out, shape.requests);
-        cell_count(out, shape.rows);
-        cell_count(out, shape.prefill_rows);
-        cell_count(out, shape.mean_ctx_tokens);
-        cell_count(out, shape.max_ctx_tokens);
-        cell_ms(out, (double)s->pred->step_ns);
-        cell_ms(out, (double)s->meas->step_ns);
-        cell_signed(out, s->error);
+        html_cell_count(out, shape.requests);
+        html_cell_count(out, shape.rows);
+        html_cell_count(out, shape.prefill_rows);
+        html_cell_count(out, shape.mean_ctx_tokens);
+        html_cell_count(out, shape.max_ctx_tokens);
+        html_cell_ms(out, (double)s->pred->step_ns);
+        html_cell_ms(out, (double)s->meas->step_ns);
+        html_cell_signed(out, s->error);
     }
     html_table_end(out);
 }
@@ -222,12 +192,13 @@ static void write_schedule(const struct validation *v, FILE *out)
         "from step", "layout", "steps", "predicted ms", "measured ms", "error", NULL,
     };
     const struct schedule_errors *e = &v->schedule;
-    char pred[40], meas[40], error[PERCENT_SIZE], p50[PERCENT_SIZE], p95[PERCENT_SIZE];
+    char pred[TABLE_MS_SIZE], meas[TABLE_MS_SIZE], error[PERCENT_SIZE], p50[PERCENT_SIZE],
+        p95[PERCENT_SIZE];
     heading(out, "Schedule");
     html_p(out,
            "All steps with their switches: %s ms predicted, %s ms measured, %s. From switch "
            "to switch: |error| p50 %s, p95 %s.",
-           ms(e->pred_ns, pred), ms(e->meas_ns, meas), percent_signed(e->error, error),
+           table_ms(e->pred_ns, pred), table_ms(e->meas_ns, meas), percent_signed(e->error, error),
            percent(e->windows.p50, p50), percent(e->windows.p95, p95));
     fold_begin(out, e->n_windows);
     html_table_begin(out, "from switch to switch", head);
@@ -237,10 +208,10 @@ static void write_schedule(const struct validation *v, FILE *out)
         html_row(out);
         html_cell(out, "%lld", (long long)s->at->step);
         html_cell(out, "%s", v->joined.layout[s->layout]);
-        cell_count(out, w->n);
-        cell_ms(out, w->pred_ns);
-        cell_ms(out, w->meas_ns);
-        cell_signed(out, w->error);
+        html_cell_count(out, w->n);
+        html_cell_ms(out, w->pred_ns);
+        html_cell_ms(out, w->meas_ns);
+        html_cell_signed(out, w->error);
     }
     html_table_end(out);
     fold_end(out, e->n_windows);
@@ -263,9 +234,9 @@ static void cell_ranking(FILE *out, const struct joined *j, const struct order_g
     }
     fputs("<td>", out);
     for (int i = 0; i < g->n; i++) {
-        char time[40];
+        char time[TABLE_MS_SIZE];
         html_printf(out, "%s%s %s", i > 0 ? " < " : "", j->layout[m[i].layout],
-                    ms((double)(measured ? m[i].meas_ns : m[i].pred_ns), time));
+                    table_ms((double)(measured ? m[i].meas_ns : m[i].pred_ns), time));
     }
     free(m);
 }
@@ -275,11 +246,11 @@ static void row_group(FILE *out, const struct joined *j, const struct order_grou
     struct step_shape shape = joined_shape(j->step[g->first].at);
     html_row(out);
     html_cell(out, "%lld", (long long)j->step[g->first].at->step);
-    cell_count(out, shape.requests);
-    cell_count(out, shape.rows);
-    cell_count(out, shape.mean_ctx_tokens);
+    html_cell_count(out, shape.requests);
+    html_cell_count(out, shape.rows);
+    html_cell_count(out, shape.mean_ctx_tokens);
     html_cell(out, "%s", order_verdict_names[g->verdict]);
-    cell_percent(out, g->regret);
+    html_cell_percent(out, g->regret);
     html_cell(out, "%.2f", g->tau);
     cell_ranking(out, j, g, false);
     cell_ranking(out, j, g, true);
@@ -311,78 +282,53 @@ static void write_order(const struct validation *v, FILE *out)
     fold_end(out, o->n);
 }
 
-static double longest_ns(const struct switch_trials *t, enum mechanism m)
+static void row_hopb(FILE *out, const struct joined *j, const struct hopb_trial *t, double largest)
 {
-    double longest = 0;
-    for (int i = 0; i < t->n; i++) {
-        const struct switch_way *w = &t->direction[i].way[m];
-        if (w->n > 0)
-            longest = fmax(longest, fmax(w->dt_ns, w->pred_ns));
-    }
-    return longest;
-}
-
-static void row_way(FILE *out, const struct joined *j, const struct switch_direction *d,
-                    enum mechanism m, double longest)
-{
-    const struct switch_way *w = &d->way[m];
-    char p50[40], p95[40];
+    const struct plan_step *at = j->step[t->step].at;
+    struct step_shape shape = joined_shape(at);
+    char meas[TABLE_MS_SIZE], pred[TABLE_MS_SIZE], gain[PERCENT_SIZE], pred_gain[PERCENT_SIZE];
     html_row(out);
-    html_cell(out, "%s", j->layout[d->from]);
-    html_cell(out, "%s", j->layout[d->to]);
-    cell_count(out, w->n);
-    cell_ms(out, d->ready_ns);
-    cell_ms(out, w->step_ns);
-    html_cell(out, "%s (%s)", ms(w->dt_ns, p50), ms(w->dt_p95_ns, p95));
-    cell_ms(out, w->pred_ns);
-    if (w->resolved)
-        cell_signed(out, w->error);
+    html_cell(out, "%lld", (long long)at->step);
+    html_cell(out, "%s", j->layout[t->layout]);
+    html_cell_count(out, shape.requests);
+    html_cell_count(out, shape.mean_ctx_tokens);
+    html_cell_count(out, t->sub_batches);
+    html_cell(out, "%s (%s)", table_ms((double)t->meas_ns, meas),
+              table_ms((double)t->pred_ns, pred));
+    if (t->sub_batches > 1)
+        html_cell(out, "%s (%s)", percent_signed(t->gain, gain),
+                  percent_signed(t->pred_gain, pred_gain));
     else
-        html_cell(out, "not resolved");
-    cell_ms(out, d->noise_ns);
-    if (m == MECH_OVERLAPPED)
-        cell_percent(out, d->hidden_frac);
+        html_cell(out, "%s", "");
     fputs("<td>", out);
-    switch_bars(w, longest, out);
+    if (t->sub_batches > 1)
+        gain_bars(t, largest, out);
 }
 
-static void write_mechanism(const struct validation *v, enum mechanism m, FILE *out)
+static void write_hopb(const struct validation *v, FILE *out)
 {
     static const char *const head[] = {
-        "from", "to", "trials", "ready", "T", "dT p50 (p95)", "predicted dT", "error", "noise",
+        "from step",      "layout",           "requests", "mean context", "sub-batches",
+        "ms (predicted)", "gain (predicted)", "gain",     NULL,
     };
-    const char *heads[sizeof head / sizeof *head + 3] = {0};
-    double longest = longest_ns(&v->trials, m);
-    int n = sizeof head / sizeof *head, rows = 0;
-    for (int i = 0; i < v->trials.n; i++)
-        rows += v->trials.direction[i].way[m].n > 0;
-    if (rows == 0)
+    const struct hopb_trials *h = &v->hopb;
+    char note[NOTE_SIZE];
+    double largest = 0.01;
+    if (h->n == 0)
         return;
-    memcpy(heads, head, sizeof head);
-    if (m == MECH_OVERLAPPED)
-        heads[n++] = "hidden";
-    heads[n] = "measured above predicted";
-    fprintf(out, "<h3>%s</h3>\n", mechanism_names[m]);
-    html_table_begin(out, mechanism_names[m], heads);
-    for (int i = 0; i < v->trials.n; i++)
-        if (v->trials.direction[i].way[m].n > 0)
-            row_way(out, &v->joined, &v->trials.direction[i], m, longest);
+    for (int i = 0; i < h->n; i++)
+        largest = fmax(largest, fmax(fabs(h->trial[i].gain), fabs(h->trial[i].pred_gain)));
+    heading(out, "HOP-B");
+    html_p(out,
+           "Attention to one sub-batch runs beside the exchange of the one before. Gain: step time "
+           "in one piece / in sub-batches - 1; bars: measured above predicted. %s",
+           note_hopb(v, note));
+    fold_begin(out, h->n);
+    html_table_begin(out, "step times by sub-batches", head);
+    for (int i = 0; i < h->n; i++)
+        row_hopb(out, &v->joined, &h->trial[i], largest);
     html_table_end(out);
-}
-
-static void write_switches(const struct validation *v, FILE *out)
-{
-    heading(out, "Switches");
-    if (v->trials.n == 0) {
-        html_p(out, "No step has a switch inside.");
-        return;
-    }
-    html_p(out, "Times in ms. T is the step with the switch inside, ready the same step when the "
-                "switch was over before the clock started, dT = T - ready what the switch adds. "
-                "A dT below the noise between ready steps is not resolved. Hidden is 1 - dT "
-                "overlapped / dT blocking.");
-    for (int m = 0; m < MECH_COUNT; m++)
-        write_mechanism(v, m, out);
+    fold_end(out, h->n);
 }
 
 void validation_html(const struct validation *v, const struct validation_about *about, FILE *out)
@@ -404,7 +350,8 @@ void validation_html(const struct validation *v, const struct validation_about *
     write_steps(j, &v->ready, "Target-ready steps: after a free switch", out);
     write_schedule(v, out);
     write_order(v, out);
-    write_switches(v, out);
+    write_hopb(v, out);
+    switches_html(v, out);
     write_doubts(v, out);
     html_end(out);
 }

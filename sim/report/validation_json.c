@@ -139,6 +139,16 @@ static json_t *order_json(const struct joined *j, const struct layout_order *ord
     return o;
 }
 
+static json_t *parts_json(const struct switch_parts *p)
+{
+    json_t *o = json_object();
+    set_ns(o, "waits_ns", p->waits_ns);
+    set_ns(o, "first_ns", p->first_ns);
+    set_ns(o, "later_ns", p->later_ns);
+    set_ns(o, "slowed_ns", p->slowed_ns);
+    return o;
+}
+
 static json_t *way_json(const struct joined *j, const struct switch_direction *d, enum mechanism m)
 {
     json_t *o = json_object();
@@ -160,6 +170,9 @@ static json_t *way_json(const struct joined *j, const struct switch_direction *d
     json_object_set_new(o, "resolved", json_boolean(w->resolved));
     set(o, "hidden_frac", overlaps ? d->hidden_frac : NAN);
     set(o, "predicted_hidden_frac", overlaps ? d->pred_hidden_frac : NAN);
+    set(o, "hidden_frac_max", overlaps ? switch_trials_hidden_max(j->layers) : NAN);
+    json_object_set_new(o, "measured_parts", parts_json(&w->measured));
+    json_object_set_new(o, "predicted_parts", parts_json(&w->predicted));
     return o;
 }
 
@@ -170,6 +183,53 @@ static json_t *switches_json(const struct validation *v)
         for (int m = 0; m < MECH_COUNT; m++)
             if (v->trials.direction[i].way[m].n > 0)
                 json_array_append_new(list, way_json(&v->joined, &v->trials.direction[i], m));
+    return list;
+}
+
+static json_t *first_run_json(const struct first_run *f)
+{
+    json_t *o = json_object();
+    set_int(o, "steps", f->n);
+    set(o, "p50", f->p50);
+    set(o, "p95", f->p95);
+    return o;
+}
+
+static json_t *first_runs_json(const struct first_runs *f)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "after_switch", first_run_json(&f->after_switch));
+    json_object_set_new(o, "others", first_run_json(&f->others));
+    return o;
+}
+
+static json_t *noise_json(const struct switch_trials *t)
+{
+    json_t *o = json_object();
+    set_ns(o, "p50_ns", t->noise_p50_ns);
+    set_ns(o, "p95_ns", t->noise_p95_ns);
+    return o;
+}
+
+static json_t *hopb_json(const struct joined *j, const struct hopb_trials *h)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < h->n; i++) {
+        const struct hopb_trial *t = &h->trial[i];
+        const struct plan_step *at = j->step[t->step].at;
+        struct step_shape shape = joined_shape(at);
+        json_t *o = json_object();
+        set_int(o, "first_step", at->step);
+        set_text(o, "layout", j->layout[t->layout]);
+        set_int(o, "requests", shape.requests);
+        set_int(o, "ctx_mean", shape.mean_ctx_tokens);
+        set_int(o, "sub_batches", t->sub_batches);
+        set_int(o, "predicted_ns", t->pred_ns);
+        set_int(o, "measured_ns", t->meas_ns);
+        set(o, "predicted_gain", t->pred_gain);
+        set(o, "measured_gain", t->gain);
+        json_array_append_new(list, o);
+    }
     return list;
 }
 
@@ -260,6 +320,9 @@ json_t *validation_json(const struct validation *v, const struct validation_abou
     set(o, "kendall_tau", v->order.tau);
     set(o, "regret_frac", v->order.regret);
     json_object_set_new(o, "layout_order", order_json(&v->joined, &v->order));
+    json_object_set_new(o, "hopb", hopb_json(&v->joined, &v->hopb));
+    json_object_set_new(o, "noise", noise_json(&v->trials));
+    json_object_set_new(o, "first_run", first_runs_json(&v->first_runs));
     json_object_set_new(o, "doubts", doubts_json(v));
     set_about(o, about);
     return o;

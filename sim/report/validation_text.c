@@ -5,6 +5,7 @@
 
 #include "sim/base/units.h"
 #include "sim/report/doubts.h"
+#include "sim/report/notes.h"
 #include "sim/report/percent.h"
 #include "sim/report/table.h"
 
@@ -35,8 +36,8 @@ static void add_count(struct table *t, int64_t n)
 /* In milliseconds; dT may be negative. */
 static void add_ms(struct table *t, double ns)
 {
-    char buf[32];
-    table_add(t, "%s%s", ns < 0 ? "-" : "", table_number(fabs(ns) / 1e6, buf, sizeof buf));
+    char buf[TABLE_MS_SIZE];
+    table_add(t, "%s", table_ms(ns, buf));
 }
 
 static void print_about(const struct validation_about *about, const struct joined *j, FILE *out)
@@ -72,7 +73,7 @@ static void print_errors(const struct joined *j, const struct step_errors *e, FI
     table_release(&t);
 }
 
-static void print_parts(const struct step_errors *e, FILE *out)
+static void print_stages(const struct step_errors *e, FILE *out)
 {
     static const char *const head[] = {
         "",     "share of", "|error|", "|error|", "mean",       "part of", "stage",
@@ -132,7 +133,7 @@ static void print_steps(const struct validation *v, const struct step_errors *e,
     if (e != v->main)
         return;
     fputc('\n', out);
-    print_parts(e, out);
+    print_stages(e, out);
     fputs("\nThe steps furthest off\n\n", out);
     print_worst(&v->joined, e, out);
 }
@@ -170,10 +171,7 @@ static void add_way(struct table *t, const struct joined *j, const struct switch
     table_add(t, "%s", j->layout[d->to]);
     table_add(t, "%s", mechanism_names[m]);
     add_count(t, w->n);
-    if (d->n_ready > 0)
-        add_ms(t, d->ready_ns);
-    else
-        table_add(t, "-");
+    add_ms(t, d->ready_ns);
     add_ms(t, w->step_ns);
     add_ms(t, w->dt_ns);
     add_ms(t, w->dt_p95_ns);
@@ -182,25 +180,34 @@ static void add_way(struct table *t, const struct joined *j, const struct switch
         add_signed(t, w->error);
     else
         table_add(t, "noise");
-    if (m == MECH_OVERLAPPED)
+    if (m == MECH_OVERLAPPED) {
         add_percent(t, d->hidden_frac);
-    else
-        table_add(t, "%s", "");
+        add_percent(t, d->pred_hidden_frac);
+    } else {
+        table_skip(t, 2);
+    }
+}
+
+static void print_note(const char *note, FILE *out)
+{
+    if (note[0] != '\0')
+        fprintf(out, "\n%s\n", note);
 }
 
 static void print_switches(const struct validation *v, FILE *out)
 {
     static const char *const head[] = {
-        "",    "",    "",    "",      "ready", "T",         "dT",     "dT",
-        "dT",  "",    "",    "from",  "to",    "mechanism", "trials", "p50",
-        "p50", "p50", "p95", "pred.", "error", "hidden",    NULL,
+        "",    "",    "",       "",      "ready",  "T",         "dT",     "dT",  "dT",
+        "",    "",    "hidden", "from",  "to",     "mechanism", "trials", "p50", "p50",
+        "p50", "p95", "pred.",  "error", "hidden", "pred.",     NULL,
     };
+    char note[NOTE_SIZE];
     struct table t;
     if (v->trials.n == 0) {
         fputs("\nSwitches: no step has one inside\n", out);
         return;
     }
-    table_init(&t, "lllrrrrrrrr");
+    table_init(&t, "lllrrrrrrrrr");
     add_heads(&t, head);
     for (int i = 0; i < v->trials.n; i++)
         for (int m = 0; m < MECH_COUNT; m++)
@@ -209,6 +216,86 @@ static void print_switches(const struct validation *v, FILE *out)
     fputs("\nSwitches: what they add to a step, dT = T - T of target-ready steps, in ms\n\n", out);
     table_print(&t, out);
     table_release(&t);
+    print_note(note_noise(&v->trials, note), out);
+    print_note(note_hidden(v, note), out);
+}
+
+static void add_parts(struct table *t, const struct joined *j, const struct switch_direction *d,
+                      enum mechanism m)
+{
+    const struct switch_way *w = &d->way[m];
+    table_add(t, "%s", j->layout[d->from]);
+    table_add(t, "%s", j->layout[d->to]);
+    table_add(t, "%s", mechanism_names[m]);
+    add_ms(t, w->dt_ns);
+    add_ms(t, w->measured.waits_ns);
+    add_ms(t, w->measured.first_ns);
+    add_ms(t, w->measured.later_ns);
+    add_ms(t, w->measured.slowed_ns);
+    add_ms(t, w->predicted.first_ns);
+    add_ms(t, w->predicted.later_ns);
+}
+
+static void print_switch_parts(const struct validation *v, FILE *out)
+{
+    static const char *const head[] = {
+        "",      "",      "",      "",       "",      "first",     "later",
+        "",      "first", "later", "from",   "to",    "mechanism", "dT",
+        "waits", "layer", "waits", "slowed", "pred.", "pred.",     NULL,
+    };
+    const struct switch_trials *s = &v->trials;
+    struct table t;
+    if (!switch_trials_have_parts(s))
+        return;
+    table_init(&t, "lllrrrrrrr");
+    add_heads(&t, head);
+    for (int i = 0; i < s->n; i++)
+        for (int m = 0; m < MECH_COUNT; m++)
+            if (switch_way_has_parts(&s->direction[i].way[m]))
+                add_parts(&t, &v->joined, &s->direction[i], m);
+    fputs(
+        "\nWhat a switch's time is made of, in ms: dT = waits (first layer + later ones) + slowed "
+        "computation\n\n",
+        out);
+    table_print(&t, out);
+    table_release(&t);
+}
+
+static void add_hopb(struct table *t, const struct joined *j, const struct hopb_trial *h)
+{
+    const struct plan_step *at = j->step[h->step].at;
+    struct step_shape shape = joined_shape(at);
+    table_add(t, "%lld", (long long)at->step);
+    table_add(t, "%s", j->layout[h->layout]);
+    add_count(t, shape.requests);
+    add_count(t, shape.mean_ctx_tokens);
+    add_count(t, h->sub_batches);
+    add_ms(t, (double)h->pred_ns);
+    add_ms(t, (double)h->meas_ns);
+    add_signed(t, h->pred_gain);
+    add_signed(t, h->gain);
+}
+
+static void print_hopb(const struct validation *v, FILE *out)
+{
+    static const char *const head[] = {
+        "from", "",     "",      "mean",   "sub-",     "pred.",   "meas.",
+        "gain", "gain", "step",  "layout", "requests", "context", "batches",
+        "ms",   "ms",   "pred.", "meas.",  NULL,
+    };
+    const struct hopb_trials *h = &v->hopb;
+    char note[NOTE_SIZE];
+    struct table t;
+    if (h->n == 0)
+        return;
+    table_init(&t, "rlrrrrrrr");
+    add_heads(&t, head);
+    for (int i = 0; i < h->n; i++)
+        add_hopb(&t, &v->joined, &h->trial[i]);
+    fputs("\nHOP-B (gain: step time in one piece / in sub-batches - 1)\n\n", out);
+    table_print(&t, out);
+    table_release(&t);
+    print_note(note_hopb(v, note), out);
 }
 
 static void print_doubts(const struct validation *v, FILE *out)
@@ -223,12 +310,16 @@ static void print_doubts(const struct validation *v, FILE *out)
 
 void validation_print(const struct validation *v, const struct validation_about *about, FILE *out)
 {
+    char note[NOTE_SIZE];
     print_about(about, &v->joined, out);
     print_steps(v, &v->steady, "Steps without a switch", out);
     print_steps(v, &v->ready, "Target-ready steps: after a free switch", out);
     print_schedule(&v->schedule, out);
     print_order(&v->order, out);
+    print_hopb(v, out);
     print_switches(v, out);
+    print_switch_parts(v, out);
+    print_note(note_first_runs(&v->first_runs, note), out);
     fprintf(out, "\nLargest error of any output against the reference: %.2e\n",
             v->joined.check_max_error);
     print_doubts(v, out);

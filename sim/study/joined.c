@@ -159,8 +159,11 @@ static enum mechanism find_mechanism(const char *name)
 static struct joined_step join_line(struct joined *j, const struct plan_step *plan,
                                     const struct plan_step *measured)
 {
-    struct joined_step s = {
-        .at = plan, .pred = &plan->pred, .meas = &measured->meas_p50, .from = -1};
+    struct joined_step s = {.at = plan,
+                            .pred = &plan->pred,
+                            .meas = &measured->meas_p50,
+                            .first_ns = measured->meas_first_ns,
+                            .from = -1};
     if (plan->from[0] != '\0') {
         s.from = layout_index(j, plan->from);
         s.mechanism = find_mechanism(plan->mechanism);
@@ -177,7 +180,8 @@ int joined_init(struct joined *j, const struct plan *plan, const char *plan_path
     struct pair pair = {plan_path, measured_path};
     if (check(&pair, plan, measured, err) < 0)
         return -1;
-    *j = (struct joined){.n = measured->n, .unmatched = plan->n - measured->n};
+    *j = (struct joined){
+        .n = measured->n, .layers = plan->header.layers, .unmatched = plan->n - measured->n};
     j->step = xcalloc((size_t)j->n, sizeof *j->step);
     for (int i = 0; i < j->n; i++) {
         double error = measured->step[i].check_error;
@@ -234,4 +238,11 @@ bool joined_same_batch(const struct plan_step *a, const struct plan_step *b, dou
     }
     return apart <= (int64_t)a->n_rows * few_tokens ||
            (double)apart <= context_frac * (double)total;
+}
+
+bool joined_is_settled(const struct joined *j, int i)
+{
+    const struct joined_step *s = &j->step[i];
+    return i > 0 && s->kind == STEP_STEADY && s[-1].kind != STEP_STEADY &&
+           s->layout == s[-1].layout;
 }

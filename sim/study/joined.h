@@ -25,6 +25,7 @@ extern const char *const step_part_names[PART_COUNT]; /* "proj", ..., "rest" */
 struct joined_step {
     const struct plan_step *at; /* the plan's line: what ran */
     const struct plan_times *pred, *meas;
+    int64_t first_ns; /* measured, of the first of the repeats; 0: not said */
     enum step_kind kind;
     int layout, from;         /* in struct joined's list; from is -1 without a switch */
     enum mechanism mechanism; /* of the switch */
@@ -34,6 +35,7 @@ struct joined_step {
 struct joined {
     struct joined_step *step;
     int n;
+    int layers;          /* of the plan */
     int unmatched;       /* steps of the plan behind the last measured one */
     const char **layout; /* names, in order of appearance */
     int n_layouts;
@@ -64,5 +66,8 @@ struct step_shape joined_shape(const struct plan_step *s);
 /* Whether two steps run the same requests of the same owners with the same query rows, and contexts
  * that differ, all requests taken together, by at most a share of b's or 16 tokens a request. */
 bool joined_same_batch(const struct plan_step *a, const struct plan_step *b, double context_frac);
+
+/* Whether step i goes on, without a switch, in the layout that the step before it switched to. */
+bool joined_is_settled(const struct joined *j, int i);
 
 #endif

@@ -22,18 +22,11 @@ static bool seen_before(const struct joined *j, int first, int i)
     return false;
 }
 
-/* A step that goes on in the layout that the step before it switched to. */
-static bool is_settled(const struct joined *j, int i)
-{
-    const struct joined_step *s = &j->step[i], *before = s - 1;
-    return s->kind == STEP_STEADY && before->kind != STEP_STEADY && s->layout == before->layout;
-}
-
 static int group_end(const struct joined *j, int first)
 {
     int i = first + 1;
     while (i < j->n && joined_same_batch(j->step[i].at, j->step[first].at, context_frac) &&
-           (is_settled(j, i) || !seen_before(j, first, i)))
+           (joined_is_settled(j, i) || !seen_before(j, first, i)))
         i++;
     return i;
 }

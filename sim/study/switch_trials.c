@@ -17,7 +17,7 @@ struct scratch {
     const struct joined *j;
     int *ready; /* indices of the direction's target-ready steps */
     int n_ready;
-    double *step_ns, *dt_ns, *pred_ns; /* by trial */
+    double *step_ns, *dt_ns, *waits_ns, *first_ns; /* by trial */
     double *of_batch;
 };
 
@@ -25,7 +25,7 @@ static void scratch_init(struct scratch *s, const struct joined *j)
 {
     size_t n = (size_t)j->n;
     *s = (struct scratch){.j = j, .ready = xcalloc(n, sizeof *s->ready)};
-    double **const arrays[] = {&s->step_ns, &s->dt_ns, &s->pred_ns, &s->of_batch};
+    double **const arrays[] = {&s->step_ns, &s->dt_ns, &s->waits_ns, &s->first_ns, &s->of_batch};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         *arrays[i] = xcalloc(n, sizeof **arrays[i]);
 }
@@ -35,7 +35,8 @@ static void scratch_release(struct scratch *s)
     free(s->ready);
     free(s->step_ns);
     free(s->dt_ns);
-    free(s->pred_ns);
+    free(s->waits_ns);
+    free(s->first_ns);
     free(s->of_batch);
 }
 
@@ -124,9 +125,29 @@ static void add_trial(struct scratch *s, struct switch_way *w, const struct join
     double step_ns = (double)t->meas->step_ns, ready_ns = ready_median(s, t->at, &matched);
     s->step_ns[w->n] = step_ns;
     s->dt_ns[w->n] = matched > 0 ? step_ns - ready_ns : (double)t->meas->switch_exposed_ns;
-    s->pred_ns[w->n] = (double)t->pred->switch_exposed_ns;
     w->n_matched += matched > 0;
     w->n++;
+}
+
+/* A file that says nothing of the first layer gives no part of what was waited. */
+static struct switch_parts find_parts(struct scratch *s, const struct switch_direction *d,
+                                      enum mechanism mechanism, bool measured)
+{
+    int n = 0;
+    bool said = true;
+    for (int i = 0; i < s->j->n; i++) {
+        const struct joined_step *t = &s->j->step[i];
+        const struct plan_times *times = measured ? t->meas : t->pred;
+        if (t->mechanism != mechanism || !is_trial(t, d))
+            continue;
+        s->waits_ns[n] = (double)times->switch_exposed_ns;
+        s->first_ns[n++] = (double)times->switch_first_ns;
+        said = said && (times->switch_first_ns > 0 || times->switch_exposed_ns == 0);
+    }
+    struct switch_parts p = {.waits_ns = sample_median(s->waits_ns, n), .slowed_ns = NAN};
+    p.first_ns = said ? sample_median(s->first_ns, n) : NAN;
+    p.later_ns = p.waits_ns - p.first_ns;
+    return p;
 }
 
 static void fill_way(struct switch_way *w, struct scratch *s, const struct switch_direction *d,
@@ -137,10 +158,14 @@ static void fill_way(struct switch_way *w, struct scratch *s, const struct switc
         if (t->mechanism == mechanism && is_trial(t, d))
             add_trial(s, w, t);
     }
+    w->measured = find_parts(s, d, mechanism, true);
+    w->predicted = find_parts(s, d, mechanism, false);
     w->step_ns = sample_median(s->step_ns, w->n);
     w->dt_ns = sample_median(s->dt_ns, w->n);
     w->dt_p95_ns = sample_quantile(s->dt_ns, w->n, 0.95);
-    w->pred_ns = sample_median(s->pred_ns, w->n);
+    w->pred_ns = w->predicted.waits_ns;
+    if (w->n_matched == w->n)
+        w->measured.slowed_ns = w->dt_ns - w->measured.waits_ns;
     w->resolved = w->dt_ns > 0 && !(w->dt_ns < d->noise_ns);
     w->error = w->resolved ? w->pred_ns / w->dt_ns - 1 : NAN;
 }
@@ -174,6 +199,18 @@ static bool has_trials(const struct joined *j, const struct switch_direction *d)
     return false;
 }
 
+static void summarize_noise(struct switch_trials *t)
+{
+    int n = 0;
+    double *noise_ns = xcalloc((size_t)t->n, sizeof *noise_ns);
+    for (int i = 0; i < t->n; i++)
+        if (!isnan(t->direction[i].noise_ns))
+            noise_ns[n++] = t->direction[i].noise_ns;
+    t->noise_p50_ns = sample_median(noise_ns, n);
+    t->noise_p95_ns = sample_quantile(noise_ns, n, 0.95);
+    free(noise_ns);
+}
+
 void switch_trials_init(struct switch_trials *t, const struct joined *j, uint64_t seed)
 {
     struct scratch scratch;
@@ -191,10 +228,35 @@ void switch_trials_init(struct switch_trials *t, const struct joined *j, uint64_
         }
     }
     scratch_release(&scratch);
+    summarize_noise(t);
 }
 
 void switch_trials_release(struct switch_trials *t)
 {
     free(t->direction);
     *t = (struct switch_trials){0};
+}
+
+static bool is_split(const struct switch_parts *p)
+{
+    return !isnan(p->slowed_ns) || (p->waits_ns > 0 && !isnan(p->first_ns));
+}
+
+bool switch_way_has_parts(const struct switch_way *w)
+{
+    return w->n > 0 && (is_split(&w->measured) || is_split(&w->predicted));
+}
+
+bool switch_trials_have_parts(const struct switch_trials *t)
+{
+    for (int i = 0; i < t->n; i++)
+        for (int m = 0; m < MECH_COUNT; m++)
+            if (switch_way_has_parts(&t->direction[i].way[m]))
+                return true;
+    return false;
+}
+
+double switch_trials_hidden_max(int layers)
+{
+    return 1 - 1.0 / layers;
 }

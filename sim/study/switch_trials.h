@@ -11,6 +11,16 @@
 
 #include "sim/study/joined.h"
 
+/* What a switch adds to its step, p50 over trials, in ns; NAN: not said. */
+struct switch_parts {
+    double waits_ns;  /* while nothing is computed */
+    double first_ns;  /* of these, before the first layer; NAN unless every trial says it */
+    double later_ns;  /* and the others' */
+    double slowed_ns; /* measured dT less the waits: what computation takes longer beside the
+                         transfer; NAN unless dT is by target-ready trials. Predicted: NAN, it is
+                         with the waits */
+};
+
 /* One way of carrying out a switch. Times are nearest-rank quantiles over trials, in ns. */
 struct switch_way {
     int n;                   /* trials */
@@ -20,6 +30,7 @@ struct switch_way {
     double pred_ns;          /* predicted dT, p50 */
     bool resolved;           /* dT is above 0 and not below the noise */
     double error;            /* predicted / measured - 1; NAN unless resolved */
+    struct switch_parts measured, predicted;
 };
 
 struct switch_direction {
@@ -35,6 +46,7 @@ struct switch_direction {
 struct switch_trials {
     struct switch_direction *direction; /* by from, then to, in order of appearance */
     int n;
+    double noise_p50_ns, noise_p95_ns; /* of the directions that have one; NAN without */
 };
 
 /* Every direction with a switch that is not `free`. Trials are of the same batch when contexts
@@ -43,5 +55,13 @@ struct switch_trials {
  * depends on the seed. */
 void switch_trials_init(struct switch_trials *t, const struct joined *j, uint64_t seed);
 void switch_trials_release(struct switch_trials *t);
+
+/* Whether more is said of a way that was tried than all that it adds. */
+bool switch_way_has_parts(const struct switch_way *w);
+/* Whether that is so of any. */
+bool switch_trials_have_parts(const struct switch_trials *t);
+
+/* What overlap can hide of a transfer when all layers move alike: all but the first's. */
+double switch_trials_hidden_max(int layers);
 
 #endif

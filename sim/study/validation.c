@@ -21,13 +21,16 @@ int validation_init(struct validation *v, const struct plan *plan, const char *p
     v->main = choose_main(v);
     schedule_errors_init(&v->schedule, j);
     layout_order_init(&v->order, j);
+    hopb_trials_init(&v->hopb, j, &v->order);
     switch_trials_init(&v->trials, j, plan->header.seed);
+    first_runs_init(&v->first_runs, j);
     return 0;
 }
 
 void validation_release(struct validation *v)
 {
     switch_trials_release(&v->trials);
+    hopb_trials_release(&v->hopb);
     layout_order_release(&v->order);
     schedule_errors_release(&v->schedule);
     step_errors_release(&v->ready);

@@ -6,6 +6,8 @@
 #ifndef SIM_STUDY_VALIDATION_H
 #define SIM_STUDY_VALIDATION_H
 
+#include "sim/study/first_runs.h"
+#include "sim/study/hopb_trials.h"
 #include "sim/study/layout_order.h"
 #include "sim/study/step_errors.h"
 #include "sim/study/switch_trials.h"
@@ -16,7 +18,9 @@ struct validation {
     const struct step_errors *main; /* `steady`, or `ready` when there are too few of the former */
     struct schedule_errors schedule;
     struct layout_order order;
+    struct hopb_trials hopb;
     struct switch_trials trials;
+    struct first_runs first_runs;
 };
 
 /* Join and count; errors as in joined_init(). Borrows both plans. Must not be moved afterwards. On
