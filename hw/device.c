@@ -6,6 +6,8 @@
 
 enum { RANKS_MAX = 4096 };
 
+static const int sms_max = 1 << 16;
+
 static const double memory_bytes_max = 1e15, gb_per_s_min = 1e-3, gb_per_s_max = 1e6,
                     tflops_min = 1e-3, tflops_max = 1e6;
 
@@ -32,6 +34,7 @@ static int read_device(struct jobj *root, struct device *d, struct err *err)
         read_tflops(root, d->tflops, err) < 0 ||
         jobj_f64(root, "link_gb_per_s", true, gb_per_s_min, gb_per_s_max, &d->link_gb_per_s, err) <
             0 ||
+        jobj_int(root, "sms", false, 0, sms_max, &d->sms, err) < 0 ||
         jobj_f64(root, "host_load_gb_per_s", true, gb_per_s_min, gb_per_s_max,
                  &d->host_load_gb_per_s, err) < 0)
         return -1;

@@ -17,6 +17,7 @@ const char *const profile_stage_names[STAGE_COUNT] = {
 /* Above 1 because a measured rate may pass a data sheet's, within reason. */
 static const double frac_min = 0.001, frac_max = 1.5, time_us_max = 1e9;
 static const double factor_min = 0.01, factor_max = 1000;
+static const int row_tokens_max = 1 << 20;
 
 static int read_point(struct jobj *o, const char *key, size_t i, json_t *point,
                       struct efficiency *e, struct err *err)
@@ -69,6 +70,27 @@ static int read_stages(struct jobj *root, struct profile *p, struct err *err)
     return jobj_done(&stages, err);
 }
 
+static const char *const mla_prefill_names[] = {"expanded", "absorbed"};
+static const char *const position_names[] = {"split", "partial"};
+
+static int read_attention(struct jobj *root, struct attention_profile *a, struct err *err)
+{
+    struct jobj o;
+    int mla_prefill = MLA_EXPANDED, positions = POSITIONS_SPLIT;
+    int there = jobj_open(&o, root, "attention", false, err);
+    if (there <= 0)
+        return there;
+    if (jobj_enum(&o, "mla_prefill", false, mla_prefill_names, 2, &mla_prefill, err) < 0 ||
+        jobj_enum(&o, "positions", false, position_names, 2, &positions, err) < 0 ||
+        jobj_int(&o, "row_tokens", false, 0, row_tokens_max, &a->row_tokens, err) < 0 ||
+        jobj_f64(&o, "merge_us", false, 0, time_us_max, &a->merge_us, err) < 0 ||
+        jobj_f64(&o, "combine_us", false, 0, time_us_max, &a->combine_us, err) < 0)
+        return -1;
+    a->mla_prefill = (enum mla_prefill)mla_prefill;
+    a->positions = (enum position_rows)positions;
+    return jobj_done(&o, err);
+}
+
 static int read_transfer(struct jobj *root, struct profile *p, struct err *err)
 {
     struct jobj o;
@@ -111,6 +133,7 @@ static int read_profile(struct jobj *root, struct profile *p, struct err *err)
     static const char *const kinds[] = {"analytic", "measured", "fitted"};
     int kind;
     if (jobj_enum(root, "kind", true, kinds, 3, &kind, err) < 0 || read_stages(root, p, err) < 0 ||
+        read_attention(root, &p->attention, err) < 0 ||
         jobj_f64(root, "layer_launch_us", true, 0, time_us_max, &p->layer_launch_us, err) < 0 ||
         jobj_f64(root, "step_launch_us", true, 0, time_us_max, &p->step_launch_us, err) < 0 ||
         jobj_f64(root, "overlap_frac", true, 0, 1, &p->overlap_frac, err) < 0 ||
@@ -186,11 +209,15 @@ void profile_write(const struct profile *p, const char *const *source, int n, FI
         write_stage(p, s, out);
     fprintf(out,
             "    },\n"
+            "    \"attention\": {\"mla_prefill\": \"%s\", \"positions\": \"%s\", "
+            "\"row_tokens\": %d, \"merge_us\": %.9g, \"combine_us\": %.9g},\n"
             "    \"layer_launch_us\": %.9g,\n"
             "    \"step_launch_us\": %.9g,\n"
             "    \"overlap_frac\": %.9g,\n"
             "    \"expert_imbalance\": %.9g,\n"
             "    \"transfer\": {\"weights_factor\": %.9g, \"kv_factor\": %.9g",
+            mla_prefill_names[p->attention.mla_prefill], position_names[p->attention.positions],
+            p->attention.row_tokens, p->attention.merge_us, p->attention.combine_us,
             p->layer_launch_us, p->step_launch_us, p->overlap_frac, p->expert_imbalance,
             p->transfer.weights_factor, p->transfer.kv_factor);
     write_unless("repack_hbm_frac", p->transfer.repack_hbm_frac, 0, out);

@@ -37,9 +37,31 @@ struct stage_profile {
     double launch_us;
 };
 
+enum mla_prefill {
+    MLA_EXPANDED, /* K and V of the whole context are made from the latent again in every chunk */
+    MLA_ABSORBED  /* against the latent, as in decode */
+};
+
+/* What ranks that hold parts of a context's positions do. */
+enum position_rows {
+    POSITIONS_SPLIT,  /* a prompt's rows, and hidden rows where projections are whole, are split
+                         alike */
+    POSITIONS_PARTIAL /* every rank has all rows; partial results meet, a prompt's as decode's */
+};
+
+/* How the engine does attention. */
+struct attention_profile {
+    enum mla_prefill mla_prefill;
+    enum position_rows positions;
+    int row_tokens;    /* what a query row costs beside the tokens that it sees, in tokens */
+    double merge_us;   /* a layer, of one of the parts that SMs leave of a row */
+    double combine_us; /* a layer, of combining ranks' partial results besides reading them */
+};
+
 struct profile {
     char name[48], kind[16]; /* kind: "analytic", "measured" or "fitted" */
     struct stage_profile stage[STAGE_COUNT];
+    struct attention_profile attention;
     double layer_launch_us;  /* per layer: launches that nothing hides (t0 of Eq. 10) */
     double step_launch_us;   /* per step: scheduler, sampling, graph launch */
     double overlap_frac;     /* eta of Eq. 10: share of attention time that may hide exchange */

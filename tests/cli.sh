@@ -161,7 +161,7 @@ done
 
 ## fit: of what was predicted
 slice="--model llama-3.1-405b-slice --cluster h200x2"
-run plan grid $slice --layouts tp,dp --max-tokens 64K -o - |
+run plan grid $slice --profile h200x2 --layouts tp,dp --max-tokens 64K -o - |
     sed 's/"pred":\({[^}]*}\)}$/"pred":\1,"meas":{"p50":\1,"p95":\1},"check":0}/' >measured.jsonl
 run fit measured.jsonl $slice -o fitted.json >fit.txt
 expect "fit: exit code" 0 $?
@@ -170,7 +170,7 @@ expect_part "fit: what the data do not say" "attn_decode.flop_frac[64]" \
     "$(grep 'not in the data' fit.txt)"
 expect "fit: predictions stay within 2%" 1 \
     "$(awk '$1 == "step" && $2 == "all" { print ($5 + 0 < 2) }' fit.txt)"
-expect "fit: keys are a profile's" "$(keys 4 "$samples/../../hw/profiles/h200-analytic.json")" \
+expect "fit: keys are a profile's" "$(keys 4 "$samples/../../hw/profiles/h200x2.json")" \
     "$(keys 4 fitted.json)"
 expect "fit: the table is beside the profile" "op,ranks,bytes,us" "$(grep -m1 '^op' fitted.csv)"
 expect_part "fit: the profile can be used" "profile  fitted: measured" \

@@ -173,6 +173,20 @@ Test(cost, an_owner_layout_waits_for_its_busiest_owner)
     bench_release(&b);
 }
 
+/* 9 rows, 2 of them with one of 8 owners: as if all had 2. */
+Test(cost, an_owner_layout_exchanges_for_its_busiest_owner)
+{
+    struct bench b;
+    bench_init(&b, "deepseek-r1", "b200x8", "tp,cp,dp,dop");
+    const struct collective_table *t = &b.profile.collectives;
+    double hidden = 8 * 2 * 7168.0 * 2;
+    double expected = 61 * (collective_s(t, COLL_ALL_GATHER, 8, hidden) +
+                            collective_s(t, COLL_REDUCE_SCATTER, 8, hidden));
+    cr_expect_float_eq(ps_to_s(step_of(&b, DP, 9, 50000, 1).exchange.a_ps), expected, 1e-9);
+    cr_expect_float_eq(ps_to_s(step_of(&b, DP, 16, 50000, 1).exchange.a_ps), expected, 1e-9);
+    bench_release(&b);
+}
+
 Test(cost, sparse_attention_stops_growing_but_its_indexer_does_not)
 {
     struct bench b;

@@ -78,6 +78,9 @@ static void invent_truth(struct profile *p)
     s[STAGE_FFN].flop_frac = (struct efficiency){
         .n = 6, .size = {1, 64, 256, 1024, 4096, 16384}, .frac = {.02, .2, .4, .6, .7, .7}};
     efficiency_init(&s[STAGE_FFN].flop_frac);
+    fit_as_replayed(&p->attention);
+    p->attention.merge_us = 0.4;
+    p->attention.combine_us = 6;
     p->expert_imbalance = 1.1;
     p->layer_launch_us = 11;
     p->step_launch_us = 0;

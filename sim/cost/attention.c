@@ -5,7 +5,16 @@
  */
 #include <assert.h>
 
+#include "sim/base/ints.h"
 #include "sim/cost/cost_internal.h"
+
+enum {
+    TILE_HEADS = 64,       /* of a block of an MLA kernel */
+    PART_TOKENS = 64,      /* its contexts are cut at multiples of this */
+    MERGE_WARPS = 8,       /* of an SM */
+    MERGE_LOADS = 4,       /* parts that a warp takes in a turn */
+    LONG_TOKENS = 1 << 17, /* where reads are at their best */
+};
 
 static double min_f64(double a, double b)
 {
@@ -39,9 +48,17 @@ static double read_bytes(const struct model *m, const struct layout *l)
     return m->kv.head_bytes * (kv_heads > 1 ? kv_heads : 1);
 }
 
-static double attended(const struct model *m, double context)
+/* What a row costs besides, on every rank whatever part of the positions it has. */
+static double extra_tokens(const struct cost *c, const struct layout *l)
 {
-    return m->indexer.heads > 0 ? min_f64(context, m->indexer.topk) : context;
+    return (double)c->profile->attention.row_tokens * l->attn_pos_shards;
+}
+
+static double attended(const struct cost *c, const struct layout *l, double context)
+{
+    const struct model *m = &c->model;
+    double seen = m->indexer.heads > 0 ? min_f64(context, m->indexer.topk) : context;
+    return seen + extra_tokens(c, l);
 }
 
 /* Work that each request brings whatever its context: recurrent state, read and written. */
@@ -54,7 +71,7 @@ static double decode_flop_s(const struct cost *c, const struct layout *l, double
 {
     const struct model *m = &c->model;
     double heads = heads_per_rank(c, l);
-    double flop = model_kv_layers(m) * attended(m, context) * heads * pair_flop(m);
+    double flop = model_kv_layers(m) * attended(c, l, context) * heads * pair_flop(m);
     double index = m->indexer.layers * context * indexer_pair_flop(m);
     return (flop_s(c, STAGE_ATTN_DECODE, m->activations, flop, heads) +
             flop_s(c, STAGE_ATTN_DECODE, m->attention_weights.format, index, m->indexer.heads)) /
@@ -64,7 +81,7 @@ static double decode_flop_s(const struct cost *c, const struct layout *l, double
 static double decode_read_s(const struct cost *c, const struct layout *l, double context)
 {
     const struct model *m = &c->model;
-    double bytes = model_kv_layers(m) * attended(m, context) * read_bytes(m, l) +
+    double bytes = model_kv_layers(m) * attended(c, l, context) * read_bytes(m, l) +
                    m->indexer.layers * context * m->kv.indexer_bytes;
     return read_s(c, STAGE_ATTN_DECODE, bytes, context) / l->attn_pos_shards + state_s(c, l);
 }
@@ -132,12 +149,52 @@ static double attended_pairs(const struct model *m, double s, double q)
     return (below > 0 ? causal_pairs(topk, below) : 0) + (q - below) * topk;
 }
 
-double attention_launch_s(const struct cost *c, bool decodes, bool prefills)
+bool attention_is_partial(const struct cost *c, const struct layout *l)
+{
+    return c->profile->attention.positions == POSITIONS_PARTIAL && l->attn_pos_shards > 1 &&
+           l->kv_layer_shards == 1;
+}
+
+/* Every rank's results of its heads and rows are read, one is written. */
+static double combine_s(const struct cost *c, const struct layout *l, const struct row_counts *n)
+{
+    if (!attention_is_partial(c, l))
+        return 0;
+    double layers = model_kv_layers(&c->model);
+    double bytes = (double)n->rows * exchange_partial_bytes(c, l) * (1 + 1.0 / l->attn_pos_shards);
+    return layers * (1e-6 * c->profile->attention.combine_us +
+                     read_s(c, STAGE_ATTN_DECODE, bytes, LONG_TOKENS));
+}
+
+double attention_fixed_s(const struct cost *c, const struct layout *l, const struct row_counts *n)
 {
     double layers = model_kv_layers(&c->model);
-    double decode = decodes ? launch_s(c, STAGE_ATTN_DECODE, layers) : 0;
-    double prefill = prefills ? launch_s(c, STAGE_ATTN_PREFILL, layers) : 0;
-    return decode > prefill ? decode : prefill;
+    double decode = n->rows > n->prefill_rows ? launch_s(c, STAGE_ATTN_DECODE, layers) : 0;
+    double prefill = n->prefill_rows > 0 ? launch_s(c, STAGE_ATTN_PREFILL, layers) : 0;
+    return (decode > prefill ? decode : prefill) + combine_s(c, l, n);
+}
+
+/* Work is dealt out evenly, whoever's context it is: a part's is the tokens over the parts and a
+ * block more. Few rows are merged by all warps of a block, more by one warp each. */
+struct seg attention_merge(const struct cost *c, const struct layout *l, const struct dealt *d)
+{
+    const struct attention_profile *a = &c->profile->attention;
+    int64_t heads = c->model.heads / l->attn_head_shards, sms = c->cluster.device.sms;
+    int64_t parts = sms / ceil_div_i64(heads, TILE_HEADS);
+    if (a->merge_us <= 0 || parts < 2 || d->rows == 0 || c->model.attention != ATTN_MLA ||
+        c->model.indexer.heads > 0)
+        return seg_const(0);
+    int64_t at_once = d->rows * heads <= sms ? MERGE_WARPS : 1;
+    int64_t more = l->attn_pos_shards * (parts * PART_TOKENS + d->rows * a->row_tokens);
+    struct seg longest = {d->longest_tokens, 1, SEG_FOREVER};
+    struct seg all = {at_once * (d->tokens + more), at_once * d->rows, SEG_FOREVER};
+    int64_t pieces = parts * longest.a_ps / all.a_ps;
+    int64_t turns = at_once > 1 ? 0 : d->rows * heads * MERGE_LOADS / (sms * MERGE_WARPS);
+    int64_t ps = round_ps(1e-6 * a->merge_us * model_kv_layers(&c->model));
+    struct seg merge = seg_const(pieces > 0 ? (pieces + turns) * ps : 0);
+    merge.n = min_i64(seg_same_order(all, pieces, longest, parts),
+                      seg_same_order(all, pieces + 1, longest, parts));
+    return merge;
 }
 
 void attention_chunk_s(const struct cost *c, const struct layout *l, const struct batch_item *i,
@@ -146,9 +203,11 @@ void attention_chunk_s(const struct cost *c, const struct layout *l, const struc
     const struct model *m = &c->model;
     double s = (double)i->ctx_tokens, q = i->q, heads = heads_per_rank(c, l);
     double kv_layers = model_kv_layers(m);
-    bool expands = m->attention == ATTN_MLA && m->indexer.heads == 0;
+    bool expands = m->attention == ATTN_MLA && m->indexer.heads == 0 &&
+                   c->profile->attention.mla_prefill == MLA_EXPANDED;
     double pair = expands ? 2.0 * (m->nope_dim + m->rope_dim + m->v_dim) : pair_flop(m);
-    double work = kv_layers * attended_pairs(m, s, q) * heads * pair;
+    double pairs = attended_pairs(m, s, q) + q * extra_tokens(c, l);
+    double work = kv_layers * pairs * heads * pair;
     if (expands) /* K and V of the whole context, again in every chunk */
         work += kv_layers * 2.0 * s * m->kv_lora * heads * (m->nope_dim + m->v_dim);
     double index = m->indexer.layers * causal_pairs(s, q) * indexer_pair_flop(m);

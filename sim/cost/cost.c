@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/ints.h"
 #include "sim/base/mem.h"
 #include "sim/base/units.h"
 #include "sim/cost/cost_internal.h"
@@ -190,6 +191,7 @@ static struct row_times row_times(const struct cost *c, const struct layout_cost
 /* Sums of the roofline terms on one rank. */
 struct load {
     struct seg flop, read, flop_hiding, read_hiding;
+    struct dealt dealt;
 };
 
 struct sums {
@@ -229,6 +231,14 @@ static void add_chunk(const struct cost *c, const struct layout *l, const struct
     load->read_hiding.a_ps += round_ps(read * eta);
 }
 
+static void deal(struct dealt *d, const struct batch_item *i)
+{
+    int64_t q = i->q;
+    d->rows += q;
+    d->tokens += q * i->ctx_tokens - q * (q - 1) / 2;
+    d->longest_tokens = max_i64(d->longest_tokens, i->ctx_tokens);
+}
+
 static void sums_init(struct sums *s, const struct layout *l)
 {
     const struct seg zero = seg_const(0);
@@ -238,7 +248,7 @@ static void sums_init(struct sums *s, const struct layout *l)
     for (int r = 0; r < l->ranks; r++)
         s->owner_rows[r] = 0;
     for (int r = 0; r < s->n_loads; r++)
-        s->load[r] = (struct load){zero, zero, zero, zero};
+        s->load[r] = (struct load){zero, zero, zero, zero, {0}};
 }
 
 static void sum_batch(const struct cost *c, const struct layout_cost *l, const struct batch *b,
@@ -249,6 +259,7 @@ static void sum_batch(const struct cost *c, const struct layout_cost *l, const s
     for (int i = 0; i < b->n; i++) {
         const struct batch_item *item = &b->item[i];
         struct load *load = &s->load[owned ? item->owner : 0];
+        deal(&load->dealt, item);
         s->owner_rows[item->owner] += item->q;
         s->rows.rows += item->q;
         if (i < b->n_decode) {
@@ -267,22 +278,24 @@ static void sum_batch(const struct cost *c, const struct layout_cost *l, const s
 }
 
 /* The busiest rank: every rank waits for it. */
-static struct seg busiest(const struct sums *s, bool hiding)
+static struct seg busiest(const struct cost *c, const struct layout *l, const struct sums *s,
+                          bool hiding)
 {
     struct seg most = seg_const(0);
     for (int r = 0; r < s->n_loads; r++) {
         const struct load *load = &s->load[r];
         most = seg_max(most, hiding ? seg_max(load->flop_hiding, load->read_hiding)
-                                    : seg_max(load->flop, load->read));
+                                    : seg_add(seg_max(load->flop, load->read),
+                                              attention_merge(c, l, &load->dealt)));
     }
     return most;
 }
 
-static struct seg attention_of(const struct cost *c, const struct batch *b, const struct sums *s,
+static struct seg attention_of(const struct cost *c, const struct layout *l, const struct sums *s,
                                bool hiding)
 {
-    double fixed = attention_launch_s(c, b->n_decode > 0, b->n > b->n_decode);
-    return seg_add(busiest(s, hiding),
+    double fixed = attention_fixed_s(c, l, &s->rows);
+    return seg_add(busiest(c, l, s, hiding),
                    seg_const(round_ps(hiding ? fixed * c->profile->overlap_frac : fixed)));
 }
 
@@ -295,7 +308,7 @@ static struct seg exchange_of(const struct cost *c, const struct layout_cost *l,
     struct seg link = {times->link_ps + round_ps(chunks) + per_token * s->decode_ctx_tokens,
                        per_token * b->n_decode, SEG_FOREVER};
     if (c->profile->overlap_frac > 0)
-        link = seg_excess(link, attention_of(c, b, s, true));
+        link = seg_excess(link, attention_of(c, &l->layout, s, true));
     return seg_add(seg_const(times->latency_ps), link);
 }
 
@@ -311,7 +324,7 @@ void cost_step(const struct cost *c, int layout, const struct batch *b, struct s
     out->proj = seg_const(times.proj_ps);
     out->ffn = seg_const(times.ffn_ps);
     out->dense_ffn_ps = times.dense_ffn_ps;
-    out->attn = attention_of(c, b, &sums, false);
+    out->attn = attention_of(c, &l->layout, &sums, false);
     out->exchange = exchange_of(c, l, b, &sums, &times);
     out->step = seg_add(seg_add(out->proj, out->attn),
                         seg_add(seg_add(out->exchange, out->ffn), seg_const(times.once_ps)));

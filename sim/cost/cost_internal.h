@@ -33,6 +33,11 @@ struct attention_curves {
     int64_t fetch_ps_per_token; /* link time of KV that no rank computing on it holds (by layer) */
 };
 
+/* What the SMs of a rank share out: query rows and the tokens that they see. */
+struct dealt {
+    int64_t rows, tokens, longest_tokens;
+};
+
 struct layout_cost {
     struct layout layout;
     struct capacity capacity;
@@ -70,8 +75,11 @@ double rows_once_s(const struct cost *c, const struct row_counts *n);
 /* exchange.c: the collectives of all layers whose sizes depend on row counts. */
 void exchange_times(const struct cost *c, const struct layout *l, const struct row_counts *n,
                     double *latency_s, double *link_s);
-/* The same for position-sharded attention of a step's prefill chunks: their contexts' KV gathered,
- * or their query rows gathered and partial outputs exchanged, whichever is cheaper. */
+/* One row's partial outputs with their FP32 log-sum-exp. */
+double exchange_partial_bytes(const struct cost *c, const struct layout *l);
+/* The same for position-sharded attention of a step's prefill chunks, where rows are split: their
+ * contexts' KV gathered, or their query rows gathered and partial outputs exchanged, whichever is
+ * cheaper. */
 double exchange_chunks_s(const struct cost *c, const struct layout *l, int64_t ctx_tokens,
                          int64_t rows);
 /* Link time of one context token under storage by layer, all layers. */
@@ -82,7 +90,12 @@ void attention_compile(const struct cost *c, const struct layout *l, struct atte
 /* One chunk on each rank that works on it: roofline terms in seconds, all layers. */
 void attention_chunk_s(const struct cost *c, const struct layout *l, const struct batch_item *i,
                        double *flop, double *read);
-/* Fixed time of a step with such rows, all layers; one kernel serves both kinds. */
-double attention_launch_s(const struct cost *c, bool decodes, bool prefills);
+/* All layers' time that no context changes: launches, one kernel serving decode and prefill, and
+ * combining the ranks' partial results. */
+double attention_fixed_s(const struct cost *c, const struct layout *l, const struct row_counts *n);
+/* Merging the parts of the row that is cut most, all layers. */
+struct seg attention_merge(const struct cost *c, const struct layout *l, const struct dealt *d);
+/* Whether ranks attend over parts of the positions and all have all rows. */
+bool attention_is_partial(const struct cost *c, const struct layout *l);
 
 #endif

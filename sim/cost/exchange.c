@@ -49,31 +49,37 @@ static double heads_per_rank(const struct cost *c, const struct layout *l)
     return (double)c->model.heads / l->attn_head_shards;
 }
 
-/* One row's partial outputs with their FP32 log-sum-exp. */
-static double partial_bytes(const struct cost *c, const struct layout *l)
+double exchange_partial_bytes(const struct cost *c, const struct layout *l)
 {
     return heads_per_rank(c, l) * (value_width(&c->model) * act_bytes(c) + 4);
 }
 
-/* Eq. 4, both ways; the busiest owner receives for all its rows. */
+/* Rows that every rank would own if all had as many as the busiest owner, which sends or receives
+ * for all of its own while the others wait; where rows are not owned, ranks have even shares. */
+static double met_rows(const struct layout *l, const struct row_counts *n)
+{
+    double even = (double)n->rows, most = (double)n->owner_rows * l->ranks;
+    return (l->rows_owned || l->kv_owned) && most > even ? most : even;
+}
+
+/* Eq. 4, both ways. */
 static void add_owner_exchange(struct sums *to, const struct cost *c, const struct layout *l,
                                const struct row_counts *n, double layers)
 {
     const struct model *m = &c->model;
     if (!l->kv_owned || l->in_shards == 1)
         return;
-    double even = (double)n->rows / l->ranks, most = (double)n->owner_rows;
-    double row_heads = (most > even ? most : even) * m->heads * act_bytes(c);
+    double rows = met_rows(l, n), row_heads = rows / l->ranks * m->heads * act_bytes(c);
     add(to, c, layers, COLL_ALL_TO_ALL, row_heads * query_width(m));
     add(to, c, layers, COLL_ALL_TO_ALL, row_heads * value_width(m));
     if (l->rows_owned) {
         double width = m->attention == ATTN_MLA ? m->q_lora : m->hidden;
-        add(to, c, layers, COLL_ALL_GATHER, (double)n->rows * width * act_bytes(c));
+        add(to, c, layers, COLL_ALL_GATHER, rows * width * act_bytes(c));
     }
 }
 
 /* Decode rows that several ranks attend over parts of the context: where hidden rows are split,
- * each rank first gathers them all; then the parts are combined. */
+ * each rank first gathers them all (where O's results are, afterwards); the parts are combined. */
 static void add_combine(struct sums *to, const struct cost *c, const struct layout *l,
                         const struct row_counts *n, double layers)
 {
@@ -84,18 +90,23 @@ static void add_combine(struct sums *to, const struct cost *c, const struct layo
         add(to, c, layers, COLL_ALL_GATHER, decode_rows * c->model.hidden * act_bytes(c));
     if (l->kv_layer_shards == 1)
         add_among(to, c, layers, COLL_ALL_TO_ALL, l->attn_pos_shards,
-                  decode_rows * partial_bytes(c, l));
+                  decode_rows * exchange_partial_bytes(c, l));
 }
 
 static void add_layer(struct sums *to, const struct cost *c, const struct layout *l,
                       const struct row_counts *n, double layers)
 {
+    struct row_counts met = *n;
+    bool partial = attention_is_partial(c, l);
+    if (partial)
+        met.prefill_rows = 0; /* a prompt's rows are combined as decode's are */
     add_owner_exchange(to, c, l, n, layers);
-    add_combine(to, c, l, n, layers);
-    double hidden = (double)n->rows * c->model.hidden * act_bytes(c);
+    add_combine(to, c, l, &met, layers);
+    double rows = l->rows_owned ? met_rows(l, n) : (double)n->rows;
+    double hidden = rows * c->model.hidden * act_bytes(c);
     if (l->out_shards > 1)
         add(to, c, layers, l->rows_owned ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, hidden);
-    if (l->out_shards > 1 && !l->rows_owned) {
+    if (partial || (l->out_shards > 1 && !l->rows_owned)) {
         add(to, c, layers, COLL_ALL_REDUCE, hidden);
     } else {
         add(to, c, layers, COLL_ALL_GATHER, hidden);
@@ -121,7 +132,7 @@ double exchange_chunks_s(const struct cost *c, const struct layout *l, int64_t c
                          int64_t rows)
 {
     const struct model *m = &c->model;
-    if (l->attn_pos_shards == 1 || rows == 0)
+    if (l->attn_pos_shards == 1 || rows == 0 || attention_is_partial(c, l))
         return 0;
     struct sums gather = {0}, partial = {0};
     double layers = model_kv_layers(m);
@@ -133,7 +144,8 @@ double exchange_chunks_s(const struct cost *c, const struct layout *l, int64_t c
     double queries = (double)rows * heads_per_rank(c, l) * query_width(m) * act_bytes(c);
     if (l->in_shards == 1) /* rows were split by position too; with cut projections all have them */
         add_among(&partial, c, layers, COLL_ALL_GATHER, ranks, queries);
-    add_among(&partial, c, layers, COLL_ALL_TO_ALL, ranks, (double)rows * partial_bytes(c, l));
+    add_among(&partial, c, layers, COLL_ALL_TO_ALL, ranks,
+              (double)rows * exchange_partial_bytes(c, l));
     double a = gather.latency_s + gather.link_s, b = partial.latency_s + partial.link_s;
     return a < b ? a : b;
 }

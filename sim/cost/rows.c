@@ -22,12 +22,12 @@ static double product_s(const struct cost *c, const struct weight_format *w,
 }
 
 /* Rows that a rank pushes through the in-projections: its owned ones, its share of a prompt whose
- * positions are split among full projections, or all. */
-static double in_rows(const struct layout *l, const struct row_counts *n)
+ * rows are split as positions are among full projections, or all. */
+static double in_rows(const struct cost *c, const struct layout *l, const struct row_counts *n)
 {
     if (l->rows_owned || (l->kv_owned && l->in_shards == 1))
         return (double)n->owner_rows;
-    if (l->in_shards == 1 && l->attn_pos_shards > 1)
+    if (l->in_shards == 1 && l->attn_pos_shards > 1 && !attention_is_partial(c, l))
         return (double)(ceil_div_i64(n->prefill_rows, l->ranks) + n->rows - n->prefill_rows);
     return (double)n->rows;
 }
@@ -42,7 +42,7 @@ static double out_rows(const struct layout *l, const struct row_counts *n)
 static double layer_proj_s(const struct cost *c, const struct projection_bytes *p,
                            double small_bytes, const struct layout *l, const struct row_counts *n)
 {
-    double in = in_rows(l, n);
+    double in = in_rows(c, l, n);
     /* A sharded layout's rows pass the replicated matrices where they live. */
     double small = l->in_shards == 1 || l->rows_owned ? in : (double)n->rows;
     double sharded_in = l->in_shards > 1 ? (double)n->rows : in;

@@ -98,6 +98,15 @@ static bool restore_collectives(struct course *c, const struct collective_table 
     return any;
 }
 
+/* Its attention deals out rows with 3 blocks of 64 tokens for each, and cuts contexts at blocks, of
+ * which the last is half full. */
+void fit_as_replayed(struct attention_profile *a)
+{
+    a->mla_prefill = MLA_ABSORBED;
+    a->positions = POSITIONS_PARTIAL;
+    a->row_tokens = 3 * 64 + 64 / 2;
+}
+
 /* The profile fitted to the steps that are not left out, to be released by the caller. */
 static struct profile run_course(const struct fit_data *d, const struct profile *base,
                                  const bool *left_out, struct fit *f)
@@ -105,6 +114,7 @@ static struct profile run_course(const struct fit_data *d, const struct profile 
     struct course c = {.data = d, .left_out = left_out, .start = *base, .param = f->param};
     int first[FIT_STAGE_COUNT + 1] = {0};
     c.start.collectives = collective_copy(&base->collectives);
+    fit_as_replayed(&c.start.attention);
     for (int s = 0; s < FIT_STAGE_COUNT; s++) {
         assert(first[s] + FIT_STAGE_PARAMS_MAX <= FIT_PARAMS_MAX);
         first[s + 1] = first[s] + fit_params((enum fit_stage)s, d, &c.start, &c.param[first[s]]);

@@ -70,6 +70,8 @@ enum fit_target {
     FIT_LAUNCH,    /* launch_us of a stage */
     FIT_HBM,       /* hbm_frac of a stage, everywhere */
     FIT_FLOP,      /* flop_frac of a stage at one size */
+    FIT_MERGE,     /* attention.merge_us */
+    FIT_COMBINE,   /* attention.combine_us */
     FIT_IMBALANCE, /* expert_imbalance */
     FIT_LATENCY,   /* us of a collective at its smallest */
     FIT_BANDWIDTH, /* GB/s of a collective's growth up to 1 GiB */
@@ -121,6 +123,9 @@ struct fit {
     /* The same of every fifth step of each layout, by a second fit that did not see them. */
     struct fit_errors held_out[FIT_KINDS][LAYOUT_MAX + 1];
 };
+
+/* What follows from how a replay does attention, whatever is measured. */
+void fit_as_replayed(struct attention_profile *a);
 
 /* Fit to everything, then once more without every fifth step of each layout. Fails when no step
  * without a switch is measured. Same data, same bytes. */

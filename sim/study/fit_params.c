@@ -158,6 +158,13 @@ static int heads_seen(const struct fit_data *d, double heads[LAYOUT_MAX])
     return n;
 }
 
+static void add_named(struct list *l, enum fit_target target, const char *name, double base,
+                      double low, double high)
+{
+    struct fit_param *q = add(l, target, base, low, high);
+    snprintf(q->name, sizeof q->name, "%s", name);
+}
+
 static void list_stage(struct list *l, const struct fit_data *d, struct profile *p)
 {
     struct efficiency *flop = &p->stage[profile_stages[l->stage]].flop_frac;
@@ -177,6 +184,11 @@ static void list_stage(struct list *l, const struct fit_data *d, struct profile 
         add_of_stage(l, FIT_HBM, p, 0);
     for (int i = 0; i < n; i++)
         add_of_stage(l, FIT_FLOP, p, knot[i]);
+    if (l->stage == FIT_ATTN_DECODE) {
+        const struct attention_profile *a = &p->attention;
+        add_named(l, FIT_MERGE, "attention.merge_us", a->merge_us, 0, launch_high_us);
+        add_named(l, FIT_COMBINE, "attention.combine_us", a->combine_us, 0, launch_high_us);
+    }
 }
 
 /* The same curve at powers of two. */
@@ -215,13 +227,6 @@ static void list_exchange(struct list *l, const struct fit_data *d, struct profi
         add_collective(l, FIT_LATENCY, op, latency_us);
         add_collective(l, FIT_BANDWIDTH, op, most_bytes / fmax(growth_us, 1) / 1e3);
     }
-}
-
-static void add_named(struct list *l, enum fit_target target, const char *name, double base,
-                      double low, double high)
-{
-    struct fit_param *q = add(l, target, base, low, high);
-    snprintf(q->name, sizeof q->name, "%s", name);
 }
 
 static void list_rest(struct list *l, const struct profile *p)

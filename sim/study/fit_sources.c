@@ -143,6 +143,8 @@ char **fit_sources(const struct fit *f, const struct fit_data *d, const struct p
     char *bounded = describe_state(f, FIT_BOUNDED, xstrdup("only bounded by the data"));
     if (bounded != NULL)
         add_line(&t, bounded);
+    add_line(&t, xstrdup("attention.mla_prefill, positions, row_tokens: by convention, as "
+                         "wavetank-replay does attention"));
     if (f->profile.step_launch_us == 0)
         add_line(&t, xstrdup("step_launch_us 0: steps of one number of layers do not tell it from "
                              "layer_launch_us, and a replay does nothing once a step"));

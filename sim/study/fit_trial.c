@@ -58,6 +58,8 @@ static void set_param(struct profile *p, const struct fit_param *q)
         stage->hbm_frac = (struct efficiency){.n = 1, .size = {1}, .frac = {q->value}};
         break;
     case FIT_FLOP: set_flop(&stage->flop_frac, q->size, q->value); break;
+    case FIT_MERGE: p->attention.merge_us = q->value; break;
+    case FIT_COMBINE: p->attention.combine_us = q->value; break;
     case FIT_IMBALANCE: p->expert_imbalance = q->value; break;
     case FIT_LATENCY:
     case FIT_BANDWIDTH: set_collective(&p->collectives, q); break;
