@@ -16,7 +16,6 @@ struct driver_job;
 /* Options that only some backends know. */
 struct backend_options {
     int transport;        /* enum link_transport */
-    int64_t sub_batches;  /* of Helix's HOP-B; 1: no overlap */
     int64_t transfer_sms; /* for a switch under way beside computation */
     int64_t repeats;      /* of a step without a switch, for p50 and p95 */
     int64_t delay_us;     /* random waits up to this before exchanges, to shake out races */

@@ -13,7 +13,7 @@
 #include "replay/box.h"
 #include "replay/share.h"
 
-enum { SCHEME_STAGES = SHARE_OUT + 1, SCHEME_PARTS_MAX = 16 };
+enum { SCHEME_STAGES = SHARE_OUT + 1 };
 
 /* Rows of a step by owner: owner o has rows first[o] up to first[o + 1]. */
 struct scheme_rows {

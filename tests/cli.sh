@@ -152,6 +152,9 @@ expect "plan compare: model and cluster are the plan's" "$(head -1 all.jsonl)" \
 expect_part "plan compare: check" "ok: " "$(run plan check compare.jsonl)"
 expect "plan compare: every 50th step under five layouts" $(((steps + 49) / 50 * 5)) \
     "$(tail -n +2 compare.jsonl | grep -vc '"from"')"
+run plan compare all.jsonl --every 500 --layouts helix:kvp=8,tpa=1,helix:kvp=8,tpa=1,hopb=4 -o hopb.jsonl >/dev/null
+expect "plan compare: HOP-B beside none" "helix:kvp=8,tpa=1 helix:kvp=8,tpa=1,hopb=4" \
+    "$(sed -n 's/.*"layout":"\([^"]*\)".*/\1/p' hopb.jsonl | sort -u | xargs)"
 expect_part "plan compare --model: another machine's predictions" '"model":"deepseek-r1"' \
     "$(run plan compare all.jsonl --every 500 --model deepseek-r1 --cluster h200x8 -o - | head -1)"
 for action in grid compare switches; do
@@ -220,6 +223,8 @@ kv_recv_bytes_per_rank_layer exposed_ns blocking_ns" "$(keys 6 e.json | sed 's/.
 expect "explain: 12 directions" 12 "$(grep -c '"from"' e.json)"
 expect "explain: weights are gathered in 4 of them" 4 "$(grep -c '"weights": "all-gather"' e.json)"
 expect "explain: KV moves in 7 of them" 7 "$(grep -c '"kv": "all-' e.json)"
+expect "explain: HOP-B keeps everything" "keep keep 0 0" "$(run explain $machine --context 64K \
+    --layouts helix:kvp=8,tpa=1,helix:kvp=8,tpa=1,hopb=4 | tail -1 | tr -s ' ' | cut -d' ' -f3-)"
 expect_part "explain: longer than the model allows" "allows contexts of" \
     "$(run explain $machine --context 1M)"
 expect "explain --phase prefill: one chunk by default" \

@@ -89,6 +89,11 @@ expect_part "plan switches: said" "36 of 36 steps" "$said"
 said=$("$replay" trial.jsonl --layers 1 -o measured.jsonl 2>&1)
 expect "plan compare: exit" 0 $?
 expect_part "plan compare: said" "27 of 27 steps" "$said"
+"$program" plan switches $tiny --layouts helix:kvp=2,tpa=1,helix:kvp=2,tpa=1,hopb=4 --batch 3 --context 40 \
+    --repeats 1 -o trial.jsonl >/dev/null
+said=$("$replay" trial.jsonl --layers 1 -o measured.jsonl 2>&1)
+expect "HOP-B beside none: exit" 0 $?
+expect_part "HOP-B beside none: said" "12 of 12 steps" "$said"
 
 ## calibrate: the grid measured and fitted; a second run measures nothing, one that was cut goes on
 "$program" plan grid --model tiny-mla --cluster h200x2 --layouts tp,dp --max-tokens 64 -o small.jsonl >/dev/null

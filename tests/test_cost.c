@@ -66,9 +66,13 @@ static void expect_same(struct seg at_once, struct seg alone, int64_t i, const c
 static const struct {
     const char *model, *cluster, *layouts;
 } worlds[] = {
-    {"deepseek-v3.2", "b200x8", "tp,cp,dp,dop,dop:cache=0.3,cp:storage=layer,helix:kvp=8,tpa=1"},
+    {"deepseek-v3.2", "b200x8",
+     "tp,cp,dp,dop,dop:cache=0.3,cp:storage=layer,helix:kvp=8,tpa=1,"
+     "helix:kvp=8,tpa=1,hopb=8"},
     {"glm-5.3-flash", "bw1000x8", "tp,cp,dp,dop"},
-    {"llama-3.1-405b", "h200x8", "tp,cp,dp,dop:rows=owned,helix:kvp=2,tpa=4"},
+    {"llama-3.1-405b", "h200x8",
+     "tp,cp,dp,dop:rows=owned,helix:kvp=2,tpa=4,"
+     "helix:kvp=2,tpa=4,hopb=2,helix:kvp=8,tpa=1,hopb=5"},
     {"deepseek-r1", "h200x2", "tp,cp,dp,dop"},
 };
 

@@ -129,8 +129,14 @@ static void random_requests(struct world *w, struct rng *rng)
 
 static void random_world(struct world *w, struct rng *rng)
 {
-    static const int ranks[] = {1, 2, 4, 8};
-    world_init(w, any_model[rng_range(rng, 0, 2)], "tp,cp,dp,dop", ranks[rng_range(rng, 0, 3)]);
+    static const int any_ranks[] = {1, 2, 4, 8};
+    const char *model = any_model[rng_range(rng, 0, 2)];
+    char layouts[80] = "tp,cp,dp,dop";
+    int ranks = any_ranks[rng_range(rng, 0, 3)], parts = (int)rng_range(rng, 2, SUB_BATCHES_MAX);
+    if (ranks > 1)
+        snprintf(layouts, sizeof layouts,
+                 "tp,cp,dp,dop,helix:kvp=%d,tpa=1,helix:kvp=%d,tpa=1,hopb=%d", ranks, ranks, parts);
+    world_init(w, model, layouts, ranks);
     w->config.token_budget = rng_range(rng, 16, 2048);
     w->config.max_running = rng_range(rng, 1, 40);
     w->config.page_tokens = 1 << rng_range(rng, 0, 6);
@@ -166,6 +172,7 @@ Test(engine, jumping_gives_the_bytes_of_single_steps, .timeout = 600)
         random_world(&w, &rng);
         check_equal(&w, any_policy[scenario % N_POLICIES], scenario);
         check_equal(&w, any_policy[rng_range(&rng, 0, N_POLICIES - 1)], scenario);
+        check_equal(&w, w.layout[w.n_layouts - 1].name, scenario); /* HOP-B */
         world_release(&w);
     }
 }

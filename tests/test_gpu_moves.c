@@ -385,15 +385,40 @@ Test(moves, heads_meet_in_rows_as_wide_as_both)
 Test(moves, pages_stay_where_both_layouts_cut_alike)
 {
     struct slice s = fake_slice(GQA_ON_8); /* GQA, 2 KV heads on 8 ranks */
-    static const char *const names[] = {
-        "dp", "dop", "cp", "helix:kvp=8,tpa=1", "tp", "helix:kvp=4,tpa=2"};
-    static const int cut[] = {0, 0, 1, 1, 2, 3};
-    for (int i = 0; i < 6 * 6; i++) {
-        const struct layout pair[2] = {fake_layout(names[i / 6], &s, 8),
-                                       fake_layout(names[i % 6], &s, 8)};
-        cr_assert_eq(layout_cuts_kv_alike(&pair[0], &pair[1]), cut[i / 6] == cut[i % 6], "%s -> %s",
-                     names[i / 6], names[i % 6]);
+    static const char *const names[] = {"dp",
+                                        "dop",
+                                        "cp",
+                                        "helix:kvp=8,tpa=1",
+                                        "tp",
+                                        "helix:kvp=4,tpa=2",
+                                        "helix:kvp=4,tpa=2,hopb=4"};
+    static const int cut[] = {0, 0, 1, 1, 2, 3, 3};
+    for (int i = 0; i < 7 * 7; i++) {
+        const struct layout pair[2] = {fake_layout(names[i / 7], &s, 8),
+                                       fake_layout(names[i % 7], &s, 8)};
+        cr_assert_eq(layout_cuts_kv_alike(&pair[0], &pair[1]), cut[i / 7] == cut[i % 7], "%s -> %s",
+                     names[i / 7], names[i % 7]);
     }
+}
+
+Test(moves, other_sub_batches_move_nothing)
+{
+    struct slice s = fake_slice(GQA_ON_8);
+    const struct layout pair[2] = {fake_layout("helix:kvp=4,tpa=2", &s, 8),
+                                   fake_layout("helix:kvp=4,tpa=2,hopb=4", &s, 8)};
+    const int64_t at[8] = {0};
+    const struct move_request request = {3, 1000, at, at};
+    struct boxes b = {0};
+    for (int r = 0; r < 8; r++) {
+        moves_kv(&b, &s, pair, r, &request, 1);
+        for (int m = MAT_Q_B; m <= MAT_O; m++) {
+            const struct move_matrix moved = {0, (enum matrix)m, 16, 0};
+            if (store_is_by_head(moved.which) && slice_rows(&s, 0, moved.which) > 0)
+                moves_weights(&b, &s, pair, r, &moved);
+        }
+    }
+    cr_assert_eq(b.n_in + b.n_out, 0);
+    boxes_release(&b);
 }
 
 Test(moves, a_shard_has_heads_and_positions)

@@ -281,6 +281,11 @@ static int all_layouts(struct layout list[LAYOUT_MAX], const struct model *m, in
         list[n++] = parse(names[i], m, ranks);
     for (int tpa = 1; tpa <= widest_tpa(m, ranks); tpa *= 2)
         list[n++] = parse_helix(m, ranks, tpa);
+    if (ranks > 1) {
+        char text[40];
+        snprintf(text, sizeof text, "helix:kvp=%d,tpa=1,hopb=4", ranks);
+        list[n++] = parse(text, m, ranks);
+    }
     return n;
 }
 

@@ -99,6 +99,11 @@ static const struct {
     {"helix:kvp=4,tpa=2", &mla, 8, "tpa may not exceed the 1 KV head of mla"},
     {"helix:kvp=1,tpa=16", &gqa, 16, "tpa may not exceed the 8 KV heads of gqa"},
     {"helix:kvp=0,tpa=8", &gqa, 8, "kvp"},
+    {"helix:kvp=8,tpa=1,hopb=0", &mla, 8, "layout helix: hopb: must be in [1, 8], got \"0\""},
+    {"helix:kvp=8,tpa=1,hopb=9", &mla, 8, "layout helix: hopb: must be in [1, 8], got \"9\""},
+    {"helix:kvp=1,tpa=8,hopb=2", &gqa, 8, "partial results, and kvp=1 has none"},
+    {"helix:hopb=2", &mla, 8, "give both"},
+    {"cp:hopb=2", &mla, 8, "layout cp: unknown key \"hopb\""},
     {"tp", &mla, 72, "the 64 heads of mla cannot be split 72 ways"},
     {"helix:kvp=72,tpa=1", &mla, 72, "cannot be split 72 ways"},
     {"tp", &odd, 12, "8 KV heads of odd can be neither split nor shared evenly by 12 ranks"},
@@ -125,6 +130,21 @@ ParameterizedTest(size_t *i, layout, refusal_says_why)
     cr_expect_eq(l.ranks, 4711);
 }
 
+/* Who holds what does not depend on it: tests/test_manifest.c. */
+Test(layout, hopb_is_left_out_of_the_name_where_it_cuts_nothing)
+{
+    struct layout four = parsed("helix:hopb=4,kvp=4,tpa=2", &gqa, 8);
+    cr_expect_str_eq(four.name, "helix:kvp=4,tpa=2,hopb=4");
+    cr_expect_eq(four.sub_batches, 4);
+    cr_expect_eq(parsed("helix:kvp=8,tpa=1,hopb=8", &mla, 8).sub_batches, 8);
+    struct layout one = parsed("helix:kvp=4,tpa=2,hopb=1", &gqa, 8);
+    cr_expect_str_eq(one.name, "helix:kvp=4,tpa=2");
+    cr_expect_eq(one.sub_batches, 1);
+    cr_expect_eq(parsed("helix:kvp=1,tpa=8,hopb=1", &gqa, 8).sub_batches, 1);
+    cr_expect_eq(parsed("cp", &mla, 8).sub_batches, 1);
+    cr_expect_eq(parsed("dop:rows=owned", &mla, 8).sub_batches, 1);
+}
+
 Test(layout, layouts_without_head_shards_fit_any_rank_count)
 {
     cr_expect_eq(parsed("cp", &mla, 72).kv_pos_shards, 72);
@@ -136,19 +156,24 @@ Test(layout, list_keeps_commas_of_variants)
 {
     struct err err = ERR_NONE;
     struct layout l[LAYOUT_MAX];
-    int n =
-        layout_parse_list(l, "tp,helix:kvp=4,tpa=2,dop:cache=0.5,rows=owned,dop,cp", &gqa, 8, &err);
-    cr_assert_eq(n, 5, "%s", err.text);
+    int n = layout_parse_list(l,
+                              "tp,helix:kvp=4,tpa=2,dop:cache=0.5,rows=owned,dop,cp,"
+                              "helix:kvp=4,tpa=2,hopb=4,helix:kvp=4,tpa=2,hopb=2",
+                              &gqa, 8, &err);
+    cr_assert_eq(n, 7, "%s", err.text);
     cr_expect_str_eq(l[0].name, "tp");
     cr_expect_str_eq(l[1].name, "helix:kvp=4,tpa=2");
     cr_expect_str_eq(l[2].name, "dop:cache=0.5,rows=owned");
     cr_expect_str_eq(l[3].name, "dop");
     cr_expect_str_eq(l[4].name, "cp");
+    cr_expect_str_eq(l[5].name, "helix:kvp=4,tpa=2,hopb=4");
+    cr_expect_str_eq(l[6].name, "helix:kvp=4,tpa=2,hopb=2");
 }
 
 static const char *const bad_lists[][2] = {
     {"tp,cp,tp", "layout \"tp\" is named twice"},
     {"dop,dop:cache=0", "layout \"dop:cache=0\" is named twice"},
+    {"helix:kvp=8,tpa=1,helix:kvp=8,tpa=1,hopb=1", "hopb=1\" is named twice"},
     {"tp,,cp", "unknown layout \"\""},
     {"tp,", "unknown layout \"\""},
     {"tp,hleix:kvp=8,tpa=1", "unknown layout \"hleix\" (did you mean \"helix\"?)"},

@@ -151,6 +151,12 @@ static const struct {
     {"llama-3.1-405b", "dp", "tp", PRIM_DISCARD, PRIM_ALL_TO_ALL, 0, 0, 7. / 64},
     {"llama-3.1-405b", "tp", "dp", PRIM_ALL_GATHER, PRIM_ALL_TO_ALL, 7. / 8, 7. / 8, 7. / 64},
     {"llama-3.1-405b", "tp", "helix:kvp=1,tpa=8", PRIM_KEEP, PRIM_KEEP, 0, 0, 0},
+    /* Sub-batches change who holds what nowhere. */
+    {"glm-5.3", "helix:kvp=8,tpa=1", "helix:kvp=8,tpa=1,hopb=4", PRIM_KEEP, PRIM_KEEP, 0, 0, 0},
+    {"llama-3.1-405b", "helix:kvp=4,tpa=2,hopb=8", "helix:kvp=4,tpa=2,hopb=2", PRIM_KEEP, PRIM_KEEP,
+     0, 0, 0},
+    {"llama-3.1-405b", "helix:kvp=4,tpa=2,hopb=8", "helix:kvp=4,tpa=2", PRIM_KEEP, PRIM_KEEP, 0, 0,
+     0},
 };
 
 ParameterizedTestParameters(manifest, directions_with_helix)

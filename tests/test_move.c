@@ -66,6 +66,9 @@ static int layouts_of(struct layout list[LAYOUT_MAX], const struct model *m, int
     snprintf(text, sizeof text,
              "tp,cp,cp:storage=layer,dp,dop,dop:cache=0.5,dop:cache=0.25,helix:kvp=%d,tpa=%d",
              ranks / tpa, tpa);
+    if (ranks / tpa > 1)
+        snprintf(text + strlen(text), sizeof text - strlen(text), ",helix:kvp=%d,tpa=%d,hopb=4",
+                 ranks / tpa, tpa);
     int n = layout_parse_list(list, text, m, ranks, &err);
     if (n < 0)
         fprintf(stderr, "%s\n", err.text);

@@ -190,6 +190,25 @@ Test(transition, kv_that_stays_may_have_to_be_grouped_anew)
     bench_release(&b);
 }
 
+Test(transition, sub_batches_change_for_nothing)
+{
+    struct bench b;
+    bench_load(&b, "deepseek-r1", "h200x8");
+    b.profile.transfer.weights_interference_frac = b.profile.transfer.kv_interference_frac = 0.5;
+    bench_compile(&b, "helix:kvp=8,tpa=1,helix:kvp=8,tpa=1,hopb=4,helix:kvp=8,tpa=1,hopb=8");
+    int64_t tokens[RANKS_MAX];
+    fill(tokens, 8, 2 * 65536);
+    for (int i = 0; i < 9; i++) {
+        struct step_cost step = step_of(&b, i % 3, 16, 65536, 1);
+        struct transition t;
+        transition_cost(b.cost, i / 3, i % 3, tokens, &step, &t);
+        cr_expect_eq(t.exposed_ps, 0);
+        cr_expect_eq(t.blocking_ps, 0);
+        cr_expect_eq(t.moved_bytes, 0);
+    }
+    bench_release(&b);
+}
+
 Test(transition, kv_cost_grows_with_live_tokens_and_weights_do_not)
 {
     struct bench b;

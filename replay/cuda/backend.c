@@ -126,7 +126,7 @@ static int open_streams(struct gpu_rank *r, struct err *err)
                 err) < 0 ||
         gpu_try(cudaEventCreateWithFlags(&r->forked, cudaEventDisableTiming), "events", err) < 0)
         return -1;
-    for (int i = 0; i < SCHEME_PARTS_MAX; i++)
+    for (int i = 0; i < SUB_BATCHES_MAX; i++)
         if (gpu_try(cudaEventCreateWithFlags(&r->joined[i], cudaEventDisableTiming), "events",
                     err) < 0)
             return -1;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ static int make_outputs(struct gpu_rank *r, const struct pass *p, int kind, stru
     const struct scheme_arrays lse = {SHARE_ATTEND, SHARE_OUT, FP32_BYTES, place(r, x->lse),
                                       place(r, x->parts_lse)};
     bool needed = s->partials > 1 || !share_stays(r->slice, &s->layout, SHARE_ATTEND, SHARE_OUT);
+    assert(p->parts == 1 || has_all_rows(s, SHARE_ATTEND));
     for (int part = 0; part < p->parts; part++) {
         struct scheme_range rows = pass_part(p, kind, part);
         int64_t first = p->parts > 1 ? rows.first_row : 0;
@@ -162,20 +164,19 @@ void pass_free(struct pass *p)
     free(p);
 }
 
-/* HOP-B cuts decode batches of layouts whose ranks all attend to all rows, in parts. */
-static int parts_of(const struct gpu_rank *r, const struct layout *l, int64_t rows)
+static int parts_of(const struct layout *l, int64_t rows, bool cut)
 {
-    bool cut = l->attn_pos_shards > 1 && l->out_shards > 1 && !l->kv_owned;
-    int64_t parts = cut ? r->job->options.sub_batches : 1;
+    int64_t parts = cut ? l->sub_batches : 1;
     return (int)(parts < rows ? parts : rows);
 }
 
-static struct pass *pass_new(struct gpu_rank *r, const struct scheme_rows *rows, struct err *err)
+static struct pass *pass_new(struct gpu_rank *r, const struct scheme_rows *rows, int parts,
+                             struct err *err)
 {
     struct pass *p = xcalloc(1, sizeof *p);
     p->layout = r->layout;
     p->rows = *rows;
-    p->parts = parts_of(r, &r->layout, rows->n);
+    p->parts = parts;
     /* The last layer's kind first: it is never the one with full projections alone. */
     struct layout plain = store_layer_layout(r->slice, &p->layout, r->slice->layers - 1);
     struct layout first = store_layer_layout(r->slice, &p->layout, 0);
@@ -188,16 +189,18 @@ static struct pass *pass_new(struct gpu_rank *r, const struct scheme_rows *rows,
     return p;
 }
 
-struct pass *pass_find(struct gpu_rank *r, const struct scheme_rows *rows, struct err *err)
+struct pass *pass_find(struct gpu_rank *r, const struct scheme_rows *rows, bool cut,
+                       struct err *err)
 {
+    int parts = parts_of(&r->layout, rows->n, cut);
     size_t bytes = (size_t)(r->comm->ranks + 1) * sizeof *rows->first;
     for (size_t i = 0; i < r->n_passes; i++) {
         struct pass *p = r->pass[i];
-        if (strcmp(p->layout.name, r->layout.name) == 0 && p->rows.n == rows->n &&
-            memcmp(p->rows.first, rows->first, bytes) == 0)
+        if (strcmp(p->layout.name, r->layout.name) == 0 && p->parts == parts &&
+            p->rows.n == rows->n && memcmp(p->rows.first, rows->first, bytes) == 0)
             return p;
     }
-    struct pass *p = pass_new(r, rows, err);
+    struct pass *p = pass_new(r, rows, parts, err);
     if (p == NULL)
         return NULL;
     r->pass = xgrow(r->pass, &r->cap_passes, r->n_passes + 1, sizeof(struct pass *));

@@ -17,10 +17,10 @@
 struct exchanges {
     struct link_exchange *rows_in; /* normed rows, to every rank, before the projections */
     struct link_exchange *kv, *query;
-    struct link_exchange *out[SCHEME_PARTS_MAX]; /* results and LSE, one part of the rows each */
-    struct link_exchange *rows_out;              /* after O: each rank's rows to all */
-    struct link_exchange *sums_out;              /* or partial sums to the owners */
-    struct link_exchange *ffn_in, *ffn_out;      /* normed rows to all, partial sums to owners */
+    struct link_exchange *out[SUB_BATCHES_MAX]; /* results and LSE, one part of the rows each */
+    struct link_exchange *rows_out;             /* after O: each rank's rows to all */
+    struct link_exchange *sums_out;             /* or partial sums to the owners */
+    struct link_exchange *ffn_in, *ffn_out;     /* normed rows to all, partial sums to owners */
 };
 
 /* One layer captured. Complete in itself: what it forks joins before it ends. */
@@ -55,7 +55,7 @@ struct gpu_rank {
     struct cache cache;
     struct scratch scratch;
     cudaStream_t stream, side; /* computation; what runs beside it */
-    cudaEvent_t forked, joined[SCHEME_PARTS_MAX];
+    cudaEvent_t forked, joined[SUB_BATCHES_MAX];
     struct rng delays;
     struct pass **pass;
     size_t n_passes, cap_passes;
@@ -69,8 +69,9 @@ struct gpu_rank {
 };
 
 /* The pass for these rows under the layout in force, made on first use, captured on request; NULL
- * on failure. */
-struct pass *pass_find(struct gpu_rank *r, const struct scheme_rows *rows, struct err *err);
+ * on failure. `cut`: attention goes by the layout's sub-batches. */
+struct pass *pass_find(struct gpu_rank *r, const struct scheme_rows *rows, bool cut,
+                       struct err *err);
 void pass_free(struct pass *p);
 /* The kind of a layer. */
 int pass_kind(const struct pass *p, const struct slice *s, int layer);

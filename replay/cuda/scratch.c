@@ -98,7 +98,7 @@ static struct inputs cut_inputs(char *base, const struct scratch_bounds *b, size
     for (int kind = 0; kind < KINDS_MAX; kind++) {
         in.slots[kind] = cut(base, &at, n * sizeof(int64_t));
         in.sample_out[kind] = cut(base, &at, ORACLE_ROWS_MAX * sizeof(int32_t));
-        for (int part = 0; part < SCHEME_PARTS_MAX; part++)
+        for (int part = 0; part < SUB_BATCHES_MAX; part++)
             in.plan[kind][part] = cut(base, &at, b->plan_bytes);
     }
     *bytes = at;

@@ -36,7 +36,7 @@ struct inputs {
     int32_t *sample_home;           /* [ORACLE_ROWS_MAX]: rows to compare that live here; else -1 */
     int32_t *sample_out[KINDS_MAX]; /* the same, those whose attention ends here */
     int32_t *sample_all;            /* the same, all */
-    char *plan[KINDS_MAX][SCHEME_PARTS_MAX];
+    char *plan[KINDS_MAX][SUB_BATCHES_MAX];
 };
 
 /* Of the last step, [layers][ORACLE_ROWS_MAX] rows each. */

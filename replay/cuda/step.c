@@ -297,11 +297,14 @@ static int check_after(struct gpu_rank *r, const struct kv_check *c, struct err 
                    r->layout.name);
 }
 
-/* The step's rows sorted, their pass made, and what it reads written. */
-static struct pass *ready(struct gpu_rank *r, const struct plan_step *s, struct err *err)
+/* The step's rows sorted, their pass made, and what it reads written. HOP-B cuts decode batches
+ * alone, and needs the side stream for itself: results would wait there for the next layer. */
+static struct pass *ready(struct gpu_rank *r, const struct plan_step *s, bool side_is_free,
+                          struct err *err)
 {
     struct scheme_rows rows = sort_rows(r, s);
-    struct pass *p = r->last = pass_find(r, &rows, err);
+    bool decodes = rows.n == s->n_rows;
+    struct pass *p = r->last = pass_find(r, &rows, decodes && side_is_free, err);
     if (p == NULL)
         return NULL;
     plan_attention(r, p);
@@ -332,7 +335,7 @@ static int run_with_switch(struct gpu_rank *r, const struct plan_step *s, const 
     if (check_before(r, &c, err) < 0)
         return -1;
     struct relocation *m = relocation_begin(r, to, err);
-    struct pass *p = m == NULL ? NULL : ready(r, s, err);
+    struct pass *p = m == NULL ? NULL : ready(r, s, !overlaps, err);
     if (p == NULL || capture(r, p, err) < 0 || run(r, p, m, overlaps, t, err) < 0 ||
         relocation_end(r, m, err) < 0)
         return -1;
@@ -345,7 +348,7 @@ static int run_ready(struct gpu_rank *r, const struct plan_step *s, const struct
 {
     if (step_switch(r, to, err) < 0)
         return -1;
-    struct pass *p = ready(r, s, err);
+    struct pass *p = ready(r, s, true, err);
     return p == NULL || capture(r, p, err) < 0 ? -1 : run(r, p, NULL, false, t, err);
 }
 
@@ -378,7 +381,7 @@ static int run_repeats(struct gpu_rank *r, const struct plan_step *s, struct bac
 {
     int n = (int)max_i64(1, r->job->options.repeats), rc = 0;
     struct plan_times *each = xcalloc((size_t)n, sizeof *each);
-    struct pass *p = ready(r, s, err);
+    struct pass *p = ready(r, s, true, err);
     if (p == NULL || warm_up(r, p, err) < 0)
         rc = -1;
     for (int i = 0; rc == 0 && i < n; i++)

@@ -78,12 +78,17 @@ static double decode_flop_s(const struct cost *c, const struct layout *l, double
            l->attn_pos_shards;
 }
 
-static double decode_read_s(const struct cost *c, const struct layout *l, double context)
+static double decode_kv_read_s(const struct cost *c, const struct layout *l, double context)
 {
     const struct model *m = &c->model;
     double bytes = model_kv_layers(m) * attended(c, l, context) * read_bytes(m, l) +
                    m->indexer.layers * context * m->kv.indexer_bytes;
-    return read_s(c, STAGE_ATTN_DECODE, bytes, context) / l->attn_pos_shards + state_s(c, l);
+    return read_s(c, STAGE_ATTN_DECODE, bytes, context) / l->attn_pos_shards;
+}
+
+static double decode_read_s(const struct cost *c, const struct layout *l, double context)
+{
+    return decode_kv_read_s(c, l, context) + state_s(c, l);
 }
 
 /* Contexts at which a curve bends: profile points, the sparse limit, and one far out. */
@@ -126,11 +131,15 @@ static void compile(const struct cost *c, const struct layout *l, context_fn *f,
 
 void attention_compile(const struct cost *c, const struct layout *l, struct attention_curves *out)
 {
-    double eta = c->profile->overlap_frac;
-    compile(c, l, decode_flop_s, 1, &out->flop);
-    compile(c, l, decode_read_s, 1, &out->read);
-    compile(c, l, decode_flop_s, eta, &out->flop_hiding);
-    compile(c, l, decode_read_s, eta, &out->read_hiding);
+    compile(c, l, decode_flop_s, 1, &out->whole.flop);
+    compile(c, l, decode_read_s, 1, &out->whole.read);
+    for (int parts = 1; parts <= l->sub_batches; parts++) {
+        /* Linear-attention layers are not cut into sub-batches. */
+        context_fn *read = parts > 1 ? decode_kv_read_s : decode_read_s;
+        double frac = cost_hiding_frac(c, parts);
+        compile(c, l, decode_flop_s, frac, &out->hiding[parts - 1].flop);
+        compile(c, l, read, frac, &out->hiding[parts - 1].read);
+    }
     out->fetch_ps_per_token = round_ps(exchange_fetch_s_per_token(c, l));
 }
 
@@ -155,8 +164,7 @@ bool attention_is_partial(const struct cost *c, const struct layout *l)
            l->kv_layer_shards == 1;
 }
 
-/* Every rank's results of its heads and rows are read, one is written. */
-static double combine_s(const struct cost *c, const struct layout *l, const struct row_counts *n)
+double attention_combine_s(const struct cost *c, const struct layout *l, const struct row_counts *n)
 {
     if (!attention_is_partial(c, l))
         return 0;
@@ -166,12 +174,12 @@ static double combine_s(const struct cost *c, const struct layout *l, const stru
                      read_s(c, STAGE_ATTN_DECODE, bytes, LONG_TOKENS));
 }
 
-double attention_fixed_s(const struct cost *c, const struct layout *l, const struct row_counts *n)
+double attention_launch_s(const struct cost *c, const struct row_counts *n)
 {
     double layers = model_kv_layers(&c->model);
     double decode = n->rows > n->prefill_rows ? launch_s(c, STAGE_ATTN_DECODE, layers) : 0;
     double prefill = n->prefill_rows > 0 ? launch_s(c, STAGE_ATTN_PREFILL, layers) : 0;
-    return (decode > prefill ? decode : prefill) + combine_s(c, l, n);
+    return decode > prefill ? decode : prefill;
 }
 
 /* Work is dealt out evenly, whoever's context it is: a part's is the tokens over the parts and a

@@ -44,6 +44,18 @@ int64_t round_ps(double seconds)
     return ps_from_s(seconds);
 }
 
+int cost_sub_batches(const struct layout *l, int64_t rows, int64_t prefill_rows)
+{
+    if (prefill_rows > 0)
+        return 1;
+    return rows < l->sub_batches ? (int)rows : l->sub_batches;
+}
+
+double cost_hiding_frac(const struct cost *c, int sub_batches)
+{
+    return sub_batches > 1 ? 1.0 / sub_batches : c->profile->overlap_frac;
+}
+
 static void compile_manifests(struct cost *c)
 {
     for (int a = 0; a < c->n_layouts; a++)
@@ -162,15 +174,15 @@ const struct manifest *cost_manifest(const struct cost *c, int from, int to)
 static struct row_times time_rows(const struct cost *c, const struct layout *l,
                                   const struct row_counts *n)
 {
-    double latency, link;
-    exchange_times(c, l, n, &latency, &link);
+    struct exchange_sums exchange = exchange_sum(c, l, n);
     return (struct row_times){
         .proj_ps = round_ps(rows_proj_s(c, l, n)),
         .ffn_ps = round_ps(rows_ffn_s(c, n)),
         .dense_ffn_ps = round_ps(rows_dense_ffn_s(c, n)),
         .once_ps = round_ps(rows_once_s(c, n)),
-        .latency_ps = round_ps(latency),
-        .link_ps = round_ps(link),
+        .latency_ps = round_ps(exchange.latency_s),
+        .link_ps = round_ps(exchange.link_s),
+        .part_ps = round_ps(exchange.part_s),
     };
 }
 
@@ -195,6 +207,7 @@ struct load {
 };
 
 struct sums {
+    int sub_batches;
     struct row_counts rows;
     struct load load[RANKS_MAX]; /* by owner; [0] alone without owners */
     int n_loads;
@@ -209,14 +222,14 @@ static void add_to(struct seg *sum, struct seg x)
     sum->n = x.n < sum->n ? x.n : sum->n;
 }
 
-static void add_decode(const struct layout_cost *l, bool hides, const struct batch_item *i,
-                       struct load *load)
+static void add_decode(const struct attention_curves *a, const struct roofline_curves *hiding,
+                       const struct batch_item *i, struct load *load)
 {
-    add_to(&load->flop, curve_seg(&l->attention.flop, i->ctx_tokens));
-    add_to(&load->read, curve_seg(&l->attention.read, i->ctx_tokens));
-    if (hides) {
-        add_to(&load->flop_hiding, curve_seg(&l->attention.flop_hiding, i->ctx_tokens));
-        add_to(&load->read_hiding, curve_seg(&l->attention.read_hiding, i->ctx_tokens));
+    add_to(&load->flop, curve_seg(&a->whole.flop, i->ctx_tokens));
+    add_to(&load->read, curve_seg(&a->whole.read, i->ctx_tokens));
+    if (hiding != NULL) {
+        add_to(&load->flop_hiding, curve_seg(&hiding->flop, i->ctx_tokens));
+        add_to(&load->read_hiding, curve_seg(&hiding->read, i->ctx_tokens));
     }
 }
 
@@ -254,8 +267,11 @@ static void sums_init(struct sums *s, const struct layout *l)
 static void sum_batch(const struct cost *c, const struct layout_cost *l, const struct batch *b,
                       struct sums *s)
 {
-    bool owned = l->layout.kv_owned, hides = c->profile->overlap_frac > 0;
+    const struct attention_curves *a = &l->attention;
+    bool owned = l->layout.kv_owned;
     sums_init(s, &l->layout);
+    s->sub_batches = cost_sub_batches(&l->layout, b->n, b->n - b->n_decode);
+    bool hides = cost_hiding_frac(c, s->sub_batches) > 0;
     for (int i = 0; i < b->n; i++) {
         const struct batch_item *item = &b->item[i];
         struct load *load = &s->load[owned ? item->owner : 0];
@@ -264,7 +280,7 @@ static void sum_batch(const struct cost *c, const struct layout_cost *l, const s
         s->rows.rows += item->q;
         if (i < b->n_decode) {
             s->decode_ctx_tokens += item->ctx_tokens;
-            add_decode(l, hides, item, load);
+            add_decode(a, hides ? &a->hiding[s->sub_batches - 1] : NULL, item, load);
         } else {
             s->chunk_ctx_tokens += item->ctx_tokens;
             add_chunk(c, &l->layout, item, load);
@@ -294,9 +310,19 @@ static struct seg busiest(const struct cost *c, const struct layout *l, const st
 static struct seg attention_of(const struct cost *c, const struct layout *l, const struct sums *s,
                                bool hiding)
 {
-    double fixed = attention_fixed_s(c, l, &s->rows);
-    return seg_add(busiest(c, l, s, hiding),
-                   seg_const(round_ps(hiding ? fixed * c->profile->overlap_frac : fixed)));
+    double launch = s->sub_batches * attention_launch_s(c, &s->rows);
+    double fixed = hiding ? launch * cost_hiding_frac(c, s->sub_batches)
+                          : launch + attention_combine_s(c, l, &s->rows);
+    return seg_add(busiest(c, l, s, hiding), seg_const(round_ps(fixed)));
+}
+
+/* What shows of the sub-batches' exchange beside their attention. */
+static struct seg exposed_parts(const struct cost *c, const struct layout *l, const struct sums *s,
+                                int64_t part_ps)
+{
+    struct seg attn = attention_of(c, l, s, true);
+    struct seg all = seg_pipeline(attn, seg_const(part_ps), s->sub_batches);
+    return seg_excess(all, seg_scale(attn, s->sub_batches));
 }
 
 static struct seg exchange_of(const struct cost *c, const struct layout_cost *l,
@@ -307,7 +333,9 @@ static struct seg exchange_of(const struct cost *c, const struct layout_cost *l,
     double chunks = exchange_chunks_s(c, &l->layout, s->chunk_ctx_tokens, s->rows.prefill_rows);
     struct seg link = {times->link_ps + round_ps(chunks) + per_token * s->decode_ctx_tokens,
                        per_token * b->n_decode, SEG_FOREVER};
-    if (c->profile->overlap_frac > 0)
+    if (s->sub_batches > 1)
+        link = seg_add(link, exposed_parts(c, &l->layout, s, times->part_ps));
+    else if (c->profile->overlap_frac > 0)
         link = seg_excess(link, attention_of(c, &l->layout, s, true));
     return seg_add(seg_const(times->latency_ps), link);
 }

@@ -27,7 +27,8 @@ struct batch {
     const struct batch_item *item;
 };
 
-/* Stage times; `step` is their sum plus what happens once per step (embedding, LM head, launch).
+/* Stage times, `exchange` what attention does not hide of it; `step` is their sum plus what happens
+ * once per step (embedding, LM head, launch).
  * Segments: exact for the next n steps while only contexts grow; n = 1 with a prefill chunk. */
 struct step_cost {
     struct seg proj, attn, exchange, ffn, step;

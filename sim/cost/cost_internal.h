@@ -18,6 +18,7 @@ struct row_counts {
 struct row_times {
     int64_t proj_ps, ffn_ps, dense_ffn_ps, once_ps;
     int64_t latency_ps, link_ps; /* of the collectives: delta and R of Eq. 10 */
+    int64_t part_ps;             /* one sub-batch's exchange, when there are several */
 };
 
 struct row_memo {
@@ -26,10 +27,14 @@ struct row_memo {
     struct row_times times;
 };
 
+struct roofline_curves {
+    struct curve flop, read;
+};
+
 /* Attention of one decode row on each rank that works on it, as functions of its context. */
 struct attention_curves {
-    struct curve flop, read;               /* roofline terms */
-    struct curve flop_hiding, read_hiding; /* the same times eta: what may hide exchange */
+    struct roofline_curves whole;
+    struct roofline_curves hiding[SUB_BATCHES_MAX]; /* times cost_hiding_frac(1, 2, ...) */
     int64_t fetch_ps_per_token; /* link time of KV that no rank computing on it holds (by layer) */
 };
 
@@ -66,15 +71,25 @@ double read_s(const struct cost *c, enum profile_stage stage, double bytes, doub
 double launch_s(const struct cost *c, enum profile_stage stage, double layers);
 int64_t round_ps(double seconds);
 
+/* Sub-batches that a step's attention is cut into: 1 unless it only decodes. */
+int cost_sub_batches(const struct layout *l, int64_t rows, int64_t prefill_rows);
+/* Share of attention beside which exchange goes on: eta in lockstep, or one of several sub-batches.
+ */
+double cost_hiding_frac(const struct cost *c, int sub_batches);
+
 /* rows.c: projections, FFN, and what happens once a step. */
 double rows_proj_s(const struct cost *c, const struct layout *l, const struct row_counts *n);
 double rows_ffn_s(const struct cost *c, const struct row_counts *n);
 double rows_dense_ffn_s(const struct cost *c, const struct row_counts *n); /* of one layer */
 double rows_once_s(const struct cost *c, const struct row_counts *n);
 
-/* exchange.c: the collectives of all layers whose sizes depend on row counts. */
-void exchange_times(const struct cost *c, const struct layout *l, const struct row_counts *n,
-                    double *latency_s, double *link_s);
+/* exchange.c: the collectives of all layers whose sizes depend on row counts. Of several
+ * sub-batches, `part_s` has one's exchange, latency included, and the others nothing. */
+struct exchange_sums {
+    double latency_s, link_s, part_s;
+};
+struct exchange_sums exchange_sum(const struct cost *c, const struct layout *l,
+                                  const struct row_counts *n);
 /* One row's partial outputs with their FP32 log-sum-exp. */
 double exchange_partial_bytes(const struct cost *c, const struct layout *l);
 /* The same for position-sharded attention of a step's prefill chunks, where rows are split: their
@@ -90,9 +105,12 @@ void attention_compile(const struct cost *c, const struct layout *l, struct atte
 /* One chunk on each rank that works on it: roofline terms in seconds, all layers. */
 void attention_chunk_s(const struct cost *c, const struct layout *l, const struct batch_item *i,
                        double *flop, double *read);
-/* All layers' time that no context changes: launches, one kernel serving decode and prefill, and
- * combining the ranks' partial results. */
-double attention_fixed_s(const struct cost *c, const struct layout *l, const struct row_counts *n);
+/* A kernel's fixed time in all layers of a step with such rows; one serves decode and prefill. */
+double attention_launch_s(const struct cost *c, const struct row_counts *n);
+/* Combining the ranks' partial results, all layers: every rank's of its heads and rows are read,
+ * one is written. */
+double attention_combine_s(const struct cost *c, const struct layout *l,
+                           const struct row_counts *n);
 /* Merging the parts of the row that is cut most, all layers. */
 struct seg attention_merge(const struct cost *c, const struct layout *l, const struct dealt *d);
 /* Whether ranks attend over parts of the positions and all have all rows. */

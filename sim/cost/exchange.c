@@ -6,12 +6,8 @@
  */
 #include "sim/cost/cost_internal.h"
 
-struct sums {
-    double latency_s, link_s;
-};
-
-static void add_among(struct sums *to, const struct cost *c, double layers, enum collective op,
-                      int ranks, double bytes)
+static void add_among(struct exchange_sums *to, const struct cost *c, double layers,
+                      enum collective op, int ranks, double bytes)
 {
     const struct collective_table *t = &c->profile->collectives;
     if (bytes <= 0 || ranks < 2 || layers <= 0)
@@ -22,7 +18,7 @@ static void add_among(struct sums *to, const struct cost *c, double layers, enum
     to->link_s += layers * (whole > latency ? whole - latency : 0);
 }
 
-static void add(struct sums *to, const struct cost *c, double layers, enum collective op,
+static void add(struct exchange_sums *to, const struct cost *c, double layers, enum collective op,
                 double bytes)
 {
     add_among(to, c, layers, op, c->cluster.ranks, bytes);
@@ -63,8 +59,8 @@ static double met_rows(const struct layout *l, const struct row_counts *n)
 }
 
 /* Eq. 4, both ways. */
-static void add_owner_exchange(struct sums *to, const struct cost *c, const struct layout *l,
-                               const struct row_counts *n, double layers)
+static void add_owner_exchange(struct exchange_sums *to, const struct cost *c,
+                               const struct layout *l, const struct row_counts *n, double layers)
 {
     const struct model *m = &c->model;
     if (!l->kv_owned || l->in_shards == 1)
@@ -78,35 +74,43 @@ static void add_owner_exchange(struct sums *to, const struct cost *c, const stru
     }
 }
 
-/* Decode rows that several ranks attend over parts of the context: where hidden rows are split,
- * each rank first gathers them all (where O's results are, afterwards); the parts are combined. */
-static void add_combine(struct sums *to, const struct cost *c, const struct layout *l,
+/* Rows' partial outputs to the ranks that combine them, all at once or by sub-batches. */
+static void add_partials(struct exchange_sums *to, const struct cost *c, const struct layout *l,
+                         double rows, int parts, double layers)
+{
+    double bytes = rows * exchange_partial_bytes(c, l);
+    struct exchange_sums part = {0};
+    add_among(parts > 1 ? &part : to, c, layers, COLL_ALL_TO_ALL, l->attn_pos_shards,
+              bytes / parts);
+    to->part_s += part.latency_s + part.link_s;
+}
+
+/* Rows that several ranks attend over parts of the context, decode's (where results are partial, a
+ * prompt's too): where hidden rows are split, each rank first gathers them all (where O's results
+ * are, afterwards); the parts are combined. */
+static void add_combine(struct exchange_sums *to, const struct cost *c, const struct layout *l,
                         const struct row_counts *n, double layers)
 {
-    double decode_rows = (double)(n->rows - n->prefill_rows);
+    int64_t apart = attention_is_partial(c, l) ? 0 : n->prefill_rows;
+    double rows = (double)(n->rows - apart);
     if (l->attn_pos_shards == 1)
         return;
     if (l->out_shards == 1)
-        add(to, c, layers, COLL_ALL_GATHER, decode_rows * c->model.hidden * act_bytes(c));
+        add(to, c, layers, COLL_ALL_GATHER, rows * c->model.hidden * act_bytes(c));
     if (l->kv_layer_shards == 1)
-        add_among(to, c, layers, COLL_ALL_TO_ALL, l->attn_pos_shards,
-                  decode_rows * exchange_partial_bytes(c, l));
+        add_partials(to, c, l, rows, cost_sub_batches(l, n->rows, n->prefill_rows), layers);
 }
 
-static void add_layer(struct sums *to, const struct cost *c, const struct layout *l,
+static void add_layer(struct exchange_sums *to, const struct cost *c, const struct layout *l,
                       const struct row_counts *n, double layers)
 {
-    struct row_counts met = *n;
-    bool partial = attention_is_partial(c, l);
-    if (partial)
-        met.prefill_rows = 0; /* a prompt's rows are combined as decode's are */
     add_owner_exchange(to, c, l, n, layers);
-    add_combine(to, c, l, &met, layers);
+    add_combine(to, c, l, n, layers);
     double rows = l->rows_owned ? met_rows(l, n) : (double)n->rows;
     double hidden = rows * c->model.hidden * act_bytes(c);
     if (l->out_shards > 1)
         add(to, c, layers, l->rows_owned ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, hidden);
-    if (partial || (l->out_shards > 1 && !l->rows_owned)) {
+    if (attention_is_partial(c, l) || (l->out_shards > 1 && !l->rows_owned)) {
         add(to, c, layers, COLL_ALL_REDUCE, hidden);
     } else {
         add(to, c, layers, COLL_ALL_GATHER, hidden);
@@ -114,18 +118,17 @@ static void add_layer(struct sums *to, const struct cost *c, const struct layout
     }
 }
 
-void exchange_times(const struct cost *c, const struct layout *l, const struct row_counts *n,
-                    double *latency_s, double *link_s)
+struct exchange_sums exchange_sum(const struct cost *c, const struct layout *l,
+                                  const struct row_counts *n)
 {
-    struct sums sums = {0};
+    struct exchange_sums sums = {0};
     double kv_layers = model_kv_layers(&c->model), cached = l->full_weights_frac;
     struct layout full = layout_of_cached(l), as_linear = layout_of_linear(l);
     add_layer(&sums, c, &full, n, kv_layers * cached);
     add_layer(&sums, c, l, n, kv_layers * (1 - cached));
     as_linear.attn_pos_shards = 1; /* recurrent layers have no positions to combine */
     add_layer(&sums, c, &as_linear, n, c->model.linear.layers);
-    *latency_s = sums.latency_s;
-    *link_s = sums.link_s;
+    return sums;
 }
 
 double exchange_chunks_s(const struct cost *c, const struct layout *l, int64_t ctx_tokens,
@@ -134,7 +137,7 @@ double exchange_chunks_s(const struct cost *c, const struct layout *l, int64_t c
     const struct model *m = &c->model;
     if (l->attn_pos_shards == 1 || rows == 0 || attention_is_partial(c, l))
         return 0;
-    struct sums gather = {0}, partial = {0};
+    struct exchange_sums gather = {0}, partial = {0};
     double layers = model_kv_layers(m);
     double context_bytes = (double)ctx_tokens * model_kv_bytes_per_token_layer(m);
     int ranks = l->attn_pos_shards;

@@ -20,7 +20,7 @@ const char *const layout_kind_names[LAYOUT_KIND_COUNT] = {
 struct variant {
     int storage, rows; /* 0 is the default: by position, replicated */
     double cache_frac;
-    int64_t kvp, tpa;
+    int64_t kvp, tpa, hopb;
 };
 
 static const struct opt no_options[] = {{0}};
@@ -64,6 +64,13 @@ static const struct opt helix_options[] = {
      .min = 1,
      .max = RANKS_MAX,
      .help = "ways that attention is split by KV head"},
+    {.name = "hopb",
+     .type = OPT_I64,
+     .offset = offsetof(struct variant, hopb),
+     .def = "1",
+     .min = 1,
+     .max = SUB_BATCHES_MAX,
+     .help = "sub-batches of decode, exchanged beside attention (HOP-B)"},
     {0},
 };
 
@@ -105,7 +112,8 @@ static struct layout place(enum layout_kind kind, const struct variant *v, const
                        .kv_pos_shards = 1,
                        .kv_layer_shards = 1,
                        .attn_head_shards = 1,
-                       .attn_pos_shards = 1};
+                       .attn_pos_shards = 1,
+                       .sub_batches = 1};
     switch (kind) {
     case LAYOUT_TP:
         l.in_shards = l.out_shards = l.attn_head_shards = ranks;
@@ -126,6 +134,7 @@ static struct layout place(enum layout_kind kind, const struct variant *v, const
         l.out_shards = ranks;
         l.in_shards = l.kv_head_shards = l.attn_head_shards = (int)v->tpa;
         l.kv_pos_shards = l.attn_pos_shards = (int)v->kvp;
+        l.sub_batches = (int)v->hopb;
         break;
     case LAYOUT_KIND_COUNT: assert(false);
     }
@@ -159,6 +168,8 @@ static void set_name(struct layout *l, const struct variant *v)
         name_add(l, "kvp=%d", (int)v->kvp);
     if (v->tpa > 0)
         name_add(l, "tpa=%d", (int)v->tpa);
+    if (v->hopb > 1)
+        name_add(l, "hopb=%d", (int)v->hopb);
 }
 
 static int check_variant(enum layout_kind kind, const struct variant *v, const char *text,
@@ -176,6 +187,11 @@ static int check_variant(enum layout_kind kind, const struct variant *v, const c
                        "layout \"%s\": tpa may not exceed the %d KV head%s of %s, or KV would be "
                        "held twice",
                        text, m->kv_heads, m->kv_heads == 1 ? "" : "s", m->name);
+    if (v->hopb > 1 && v->kvp == 1)
+        return err_set(err,
+                       "layout \"%s\": hopb overlaps the exchange of partial results, and kvp=1 "
+                       "has none: leave it out",
+                       text);
     return 0;
 }
 

@@ -12,7 +12,7 @@
 #include "hw/model.h"
 #include "sim/base/err.h"
 
-enum { LAYOUT_MAX = 16, RANKS_MAX = 128 };
+enum { LAYOUT_MAX = 16, RANKS_MAX = 128, SUB_BATCHES_MAX = 8 };
 
 enum layout_kind { LAYOUT_TP, LAYOUT_CP, LAYOUT_DP, LAYOUT_DOP, LAYOUT_HELIX, LAYOUT_KIND_COUNT };
 
@@ -40,11 +40,14 @@ struct layout {
     int attn_head_shards; /* heads of one request are split so many ways: T for tp, TPA for helix */
     int attn_pos_shards;  /* its positions: T for cp (also when stored by layer), KVP for helix */
     bool rows_owned;      /* hidden rows live with their owner between stages: dp, dop:rows=owned */
+    int sub_batches; /* HOP-B: decode attends to so many parts of the batch in turn, each part's
+                        results travelling beside the next one's attention; 1: no overlap */
 };
 
-/* Parse "tp", "cp", "cp:storage=layer", "dp", "dop", "dop:cache=0.25", "dop:rows=owned" or
- * "helix:kvp=4,tpa=2" for T ranks and this model. Refuses, saying why, what cannot be: T outside
- * [1, RANKS_MAX], kvp * tpa != T, tpa > K, heads that the shards do not divide. */
+/* Parse "tp", "cp", "cp:storage=layer", "dp", "dop", "dop:cache=0.25", "dop:rows=owned",
+ * "helix:kvp=4,tpa=2" or "helix:kvp=4,tpa=2,hopb=4" for T ranks and this model. Refuses, saying
+ * why, what cannot be: T outside [1, RANKS_MAX], kvp * tpa != T, tpa > K, hopb outside
+ * [1, SUB_BATCHES_MAX] or above 1 with kvp=1, heads that the shards do not divide. */
 int layout_parse(struct layout *l, const char *text, const struct model *m, int ranks,
                  struct err *err);
 

@@ -68,8 +68,11 @@ if [ "$gpus" -ge 2 ] && [ "$real" != real ]; then
         done
         plan tiny-moe 4 2 "dop:cache=0.5 tp dop:cache=0.5 dop:rows=owned dp dop:rows=owned" 2 blocking "20 100 1000" 7
         replay "tiny-moe, variants" "$work/plan.jsonl" --transport $transport
-        plan tiny-mla 4 2 "helix:kvp=2,tpa=1" 5 blocking "20 100 1000 50 60"
-        replay "tiny-mla, HOP-B" "$work/plan.jsonl" --transport $transport --sub-batches 3
+        plan tiny-mla 4 2 "helix:kvp=2,tpa=1,hopb=3 helix:kvp=2,tpa=1 helix:kvp=2,tpa=1,hopb=8" 5 blocking \
+            "20 100 1000 50 60"
+        replay "tiny-mla, HOP-B" "$work/plan.jsonl" --transport $transport
+        plan tiny-mla 4 2 "dp helix:kvp=2,tpa=1,hopb=3 tp helix:kvp=2,tpa=1,hopb=2" 2 overlapped "20 100 1000" 7
+        replay "tiny-mla, HOP-B, switches and chunks" "$work/plan.jsonl" --transport $transport
     done
     expect_ok "faults" "$here/faults.sh" "$build"
 fi
@@ -82,8 +85,8 @@ if [ "$gpus" -ge 2 ] && [ "$real" = real ]; then
             replay "$model, B 34 to 128K, all switches" "$work/plan.jsonl" --transport $transport
             plan $model 4 2 "tp cp dp dop helix:kvp=2,tpa=1" 2 blocking "$many" 512
             replay "$model, chunked prefill beside decode" "$work/plan.jsonl" --transport $transport
-            plan $model 4 2 "helix:kvp=2,tpa=1" 4 blocking "$many $many"
-            replay "$model, HOP-B" "$work/plan.jsonl" --transport $transport --sub-batches 2
+            plan $model 4 2 "helix:kvp=2,tpa=1,hopb=2" 4 blocking "$many $many"
+            replay "$model, HOP-B" "$work/plan.jsonl" --transport $transport
         done
         for steps in "tiny-mla 170" "tiny-gqa 170" "deepseek-r1 10"; do
             read -r model each <<<"$steps"
