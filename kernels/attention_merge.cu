@@ -4,7 +4,7 @@
 
 #include <cuda_bf16.h>
 
-/* One or all warps of a block merge COLUMNS columns of a (row, head). */
+/* One warp of a block, or several, merge COLUMNS columns of a (row, head). */
 enum { WARPS = 8, COLUMNS = 4 * 32, LOADS = 4 /* in flight per lane */, BLOCKS_PER_SM = 4 };
 
 struct merges {
@@ -105,7 +105,13 @@ static __device__ void store(const struct attention *a, const struct task *t, st
         a->lse_base_e[pair] = max + logf(sum.weight);
 }
 
-/* The task of a warp, or of `step` warps that share it: then it is the block's only one. */
+/* Warps that share a task, without the block's others. */
+static __device__ void meet(int group, int warps)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "r"(warps * 32) : "memory");
+}
+
+/* The task of a warp, or of `step` warps that share it: then it is their only one. */
 static __device__ void merge(const struct merges *m, const struct task *t, int step)
 {
     __shared__ struct weighted shares[WARPS][32];
@@ -115,25 +121,34 @@ static __device__ void merge(const struct merges *m, const struct task *t, int s
     struct weighted sum = sum_share(&set, max, warp % step, step, t->column < m->a.value_dim);
     if (step > 1) {
         shares[warp][lane] = sum;
-        __syncthreads();
-        for (int other = 1; other < step; other++) {
-            sum.out = add(sum.out, 1, shares[(warp + other) % step][lane].out);
-            sum.weight += shares[(warp + other) % step][lane].weight;
+        meet(warp / step, step);
+        for (int other = 1; other < step && warp % step == 0; other++) {
+            sum.out = add(sum.out, 1, shares[warp + other][lane].out);
+            sum.weight += shares[warp + other][lane].weight;
         }
     }
     if (warp % step == 0)
         store(&m->a, t, sum, max);
 }
 
-/* With few tasks all warps of a block share one, else each warp has its own. */
+/* As many warps of a block share a task as are there when all tasks run at once. */
+static __device__ int sharing_warps(int64_t tasks)
+{
+    int step = WARPS;
+    while (step > 1 && tasks * step > (int64_t)gridDim.x * WARPS)
+        step /= 2;
+    return step;
+}
+
 static __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
     merge_all(const __grid_constant__ struct merges m)
 {
     cudaGridDependencySynchronize();
     const int64_t n = (int64_t)*m.plan.n_merges * m.a.bounds.tile_rows * m.a.heads * m.chunks;
-    const int step = n <= gridDim.x ? WARPS : 1;
-    const int64_t tasks = WARPS / step; /* of a block at a time */
-    for (int64_t i = blockIdx.x * tasks + threadIdx.x / 32 / step; i < n; i += gridDim.x * tasks) {
+    const int step = sharing_warps(n);
+    const int64_t at_once = WARPS / step; /* tasks of a block */
+    for (int64_t i = blockIdx.x * at_once + threadIdx.x / 32 / step; i < n;
+         i += gridDim.x * at_once) {
         const struct task t = task_at(&m, i);
         if (t.row < t.tile.rows)
             merge(&m, &t, step);
