@@ -104,7 +104,7 @@ static int expect_in_order(const struct plan *p)
                 continue;
             cr_expect_eq(r->owner, before->owner);
             cr_expect_eq(r->q, before->q);
-            cr_expect_eq(r->ctx_tokens, before->ctx_tokens + (r->q == 1), "step %d", i);
+            cr_expect_eq(r->ctx_tokens, before->ctx_tokens, "step %d", i);
         }
     }
     return requests;
@@ -118,6 +118,7 @@ static void expect_predicted(const struct bench *b, const struct plan_step *s)
     struct transition t;
     int64_t tokens[RANKS_MAX] = {0}, exposed_ps = 0;
     int to = layout_of(b, s->layout), from = layout_of(b, s->from);
+    bool charged = strcmp(s->mechanism, "blocking") == 0 || strcmp(s->mechanism, "overlapped") == 0;
     for (int i = 0; i < s->n_rows; i++) {
         const struct plan_row *r = &s->row[i];
         item[batch.n++] = (struct batch_item){r->ctx_tokens, (int32_t)r->q, r->owner};
@@ -132,6 +133,7 @@ static void expect_predicted(const struct bench *b, const struct plan_step *s)
     if (strcmp(s->mechanism, "overlapped") == 0)
         exposed_ps = t.exposed_ps;
     cr_expect_eq(s->pred.switch_exposed_ns, (exposed_ps + 500) / 1000);
+    cr_expect_eq(s->pred.switch_first_ns, charged ? (t.first_ps + 500) / 1000 : 0);
     cr_expect_eq(s->pred.step_ns, (cost.step.a_ps + exposed_ps + 500) / 1000);
     cr_expect_eq(s->pred.proj_ns, (cost.proj.a_ps + 500) / 1000);
     cr_expect_eq(s->pred.attn_ns, (cost.attn.a_ps + 500) / 1000);
@@ -147,7 +149,8 @@ static struct plan make_grid(const struct bench *b, int64_t max_tokens)
     return p;
 }
 
-/* 32 shapes of decode (7 batches at 1K, 4K and 16K, 6 at 64K, 5 at 128K), 5 mixed, 8 uneven and 15
+/* 32 shapes of decode (7 batches at 1K, 4K and 16K, 6 at 64K, 5 at 128K: a context is three quarters
+ * of that in the mean), 5 mixed, 8 uneven and 15
  * of prefill; each under 5 layouts with 4 changes between; then three tours of 20 and their first
  * steps: 60 x 9 + 3 x 21. Requests: 3 x 64 + 32 + 16 decode, 6 + 15 with chunks, 4 x 16 uneven, 3 x
  * 16 on tour. */
@@ -213,13 +216,13 @@ Test(trial_plans, the_grid_leaves_out_layouts_that_do_not_fit)
 {
     struct bench b;
     int under[2] = {0};
-    /* A quarter of 140 GiB, less 4 GiB and 14 GiB of weights, holds about 0.95M tokens of 16 KiB:
-     * too few for an owner of 16 x 64K, enough for a shard of half the positions. */
-    bench_init(&b, "llama-3.1-405b-slice", "cp,dp", 0.25);
+    /* A fifth of 140 GiB, less 4 GiB and 14 GiB of weights, holds about 0.65M tokens of 16 KiB: too
+     * few for an owner of 16 requests of 48K, enough for a shard of half the positions. */
+    bench_init(&b, "llama-3.1-405b-slice", "cp,dp", 0.2);
     struct plan p = make_grid(&b, 2 << 20);
     for (int i = 0; i < p.n; i++)
         if (is_steady(&p.step[i]) && count_owned(&p.step[i], 0) == 16 &&
-            tokens_of(&p.step[i]) > 1000000)
+            tokens_of(&p.step[i]) > 700000)
             under[layout_of(&b, p.step[i].layout)]++;
     cr_expect_eq(under[0], 1);
     cr_expect_eq(under[1], 0);
@@ -343,7 +346,7 @@ Test(trial_plans, switches_refuse_what_cannot_be_tried)
 
     err = ERR_NONE;
     bench_init(&b, "tiny-mla", "dop,tp", 0);
-    b.model.max_context_tokens = 3012;
+    b.model.max_context_tokens = 3000;
     cost_free(b.cost);
     b.cost = cost_new(&b.model, &b.cluster, &b.profile, b.layout, 2, TRIAL_PAGE_TOKENS);
     b.setting.cost = b.cost;
@@ -352,7 +355,7 @@ Test(trial_plans, switches_refuse_what_cannot_be_tried)
     plan_release(&made);
     s.ctx_tokens = 3001;
     cr_expect_eq(trial_plans_switches(&p, &b.setting, &s, &err), -1);
-    cr_expect_neq(strstr(err.text, "3013"), NULL, "%s", err.text);
+    cr_expect_neq(strstr(err.text, "3001"), NULL, "%s", err.text);
     cr_expect_eq(p.n, 42);
     bench_release(&b);
 }
@@ -383,17 +386,15 @@ static struct plan make_compare(const struct bench *b, int64_t every, int *left_
     return p;
 }
 
-/* A decoding request goes on from step to step: it is ahead of the run, and jumps only when it has
- * fallen behind by more than a 64th (6600 - 6412 > 6600 / 64). Chunks are run as they were. */
 Test(trial_plans, compare_runs_steps_under_each_layout_in_turn)
 {
     static const struct {
         const char *layout, *from;
         int64_t ctx_tokens[2], q;
     } expected[] = {
-        {"tp", "", {6400, 100}, 100}, {"dp", "tp", {6401, 100}, 100}, {"dp", "", {6402, 100}, 100},
-        {"dp", "", {6403, 301}, 1},   {"tp", "dp", {6404, 302}, 1},   {"tp", "", {6405, 303}, 1},
-        {"tp", "", {6600, 304}, 1},   {"dp", "tp", {6601, 305}, 1},   {"dp", "", {6602, 306}, 1},
+        {"tp", "", {6400, 100}, 100}, {"dp", "tp", {6400, 100}, 100}, {"dp", "", {6400, 100}, 100},
+        {"dp", "", {6402, 301}, 1},   {"tp", "dp", {6402, 301}, 1},   {"tp", "", {6402, 301}, 1},
+        {"tp", "", {6600, 303}, 1},   {"dp", "tp", {6600, 303}, 1},   {"dp", "", {6600, 303}, 1},
     };
     struct bench b;
     int left_out = -1;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
-
 #include "sim/base/ints.h"
+#include "sim/base/rng.h"
 #include "sim/study/trial_steps.h"
 
 #define K 1024LL /* tokens, as in --context 64K */
@@ -57,26 +56,36 @@ enum { SWITCH_BATCH = 16 };
 
 struct grid {
     struct trial_steps steps;
+    struct rng draws;
     int64_t max_tokens; /* of all requests at once */
     int64_t next_req;
 };
 
-/* Decoding requests that shapes of one context share, so that a replay makes up their history once.
- * They begin somewhat shorter and never outgrow that context. */
+enum { GROUP_MAX = 64 };
+
+/* Decoding requests that shapes of one context share, so that a replay makes up their history once:
+ * the first has that context, the others between half of it and all of it. */
 struct group {
     enum owners owners;
     int64_t first_req;
-    int64_t ctx_tokens; /* in the coming step */
-    int64_t ctx_tokens_max;
+    int64_t ctx_tokens[GROUP_MAX];
 };
 
-static struct group new_group(struct grid *g, enum owners owners, int64_t ctx_tokens, int n_shapes)
+static struct group new_group(struct grid *g, enum owners owners, int64_t ctx_tokens)
 {
-    int64_t steps = (int64_t)2 * n_shapes * cost_n_layouts(g->steps.setting->cost);
-    struct group group = {owners, g->next_req, ctx_tokens - steps, ctx_tokens};
-    assert(group.ctx_tokens > 0);
-    g->next_req += batches[COUNT(batches) - 1];
+    struct group group = {.owners = owners, .first_req = g->next_req, .ctx_tokens = {ctx_tokens}};
+    for (int i = 1; i < GROUP_MAX; i++)
+        group.ctx_tokens[i] = rng_range(&g->draws, ctx_tokens / 2, ctx_tokens);
+    g->next_req += GROUP_MAX;
     return group;
+}
+
+static int64_t group_tokens(const struct group *group, int batch)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < batch; i++)
+        sum += group->ctx_tokens[i];
+    return sum;
 }
 
 static bool is_allowed(const struct grid *g, int64_t longest_tokens, int64_t all_tokens)
@@ -90,14 +99,14 @@ static void add_decode(struct grid *g, const struct group *group, int batch)
     for (int i = 0; i < batch; i++)
         trial_steps_add(&g->steps, group->first_req + i,
                         owner_of(group->owners, i, cost_ranks(g->steps.setting->cost)),
-                        group->ctx_tokens, 1);
+                        group->ctx_tokens[i], 1);
 }
 
-static void run_decode(struct grid *g, struct group *group, const struct shape *s)
+static void run_decode(struct grid *g, const struct group *group, const struct shape *s)
 {
     struct trial_steps *t = &g->steps;
-    if (!is_allowed(g, max_i64(group->ctx_tokens_max, s->chunk_ctx_tokens),
-                    s->batch * group->ctx_tokens_max + s->chunks * s->chunk_ctx_tokens))
+    if (!is_allowed(g, max_i64(group->ctx_tokens[0], s->chunk_ctx_tokens),
+                    group_tokens(group, s->batch) + s->chunks * s->chunk_ctx_tokens))
         return;
     trial_steps_clear(t);
     add_decode(g, group, s->batch);
@@ -105,13 +114,12 @@ static void run_decode(struct grid *g, struct group *group, const struct shape *
         trial_steps_add(t, g->next_req++, i % cost_ranks(t->setting->cost), s->chunk_ctx_tokens,
                         s->q);
     trial_steps_run_each(t);
-    group->ctx_tokens = t->row[0].ctx_tokens;
 }
 
 static void run_decodes(struct grid *g)
 {
     for (int c = 0; c < COUNT(decode); c++) {
-        struct group group = new_group(g, OWNERS_IN_TURN, decode[c].ctx_tokens, COUNT(batches) + 1);
+        struct group group = new_group(g, OWNERS_IN_TURN, decode[c].ctx_tokens);
         for (int b = 0; b < COUNT(batches); b++)
             run_decode(g, &group, &(struct shape){.batch = batches[b]});
         run_decode(g, &group, &decode[c].mixed);
@@ -121,8 +129,7 @@ static void run_decodes(struct grid *g)
 static void run_uneven(struct grid *g)
 {
     for (int u = 0; u < COUNT(uneven); u++) {
-        struct group group =
-            new_group(g, uneven[u].owners, uneven[u].ctx_tokens, COUNT(uneven_batches));
+        struct group group = new_group(g, uneven[u].owners, uneven[u].ctx_tokens);
         for (int b = 0; b < COUNT(uneven_batches); b++)
             run_decode(g, &group, &(struct shape){.batch = uneven_batches[b]});
     }
@@ -144,10 +151,10 @@ static void run_prefills(struct grid *g)
         }
 }
 
-static bool fits_all(const struct trial_steps *t, int64_t growth_tokens)
+static bool fits_all(const struct trial_steps *t)
 {
     for (int l = 0; l < cost_n_layouts(t->setting->cost); l++)
-        if (!trial_steps_fit(t, l, growth_tokens))
+        if (!trial_steps_fit(t, l))
             return false;
     return true;
 }
@@ -175,14 +182,13 @@ static void run_switches(struct grid *g)
     struct trial_steps *t = &g->steps;
     int n = cost_n_layouts(t->setting->cost);
     for (int c = 0; n > 1 && c < COUNT(switch_ctx_tokens); c++) {
-        int64_t growth_tokens = n * (n - 1) + 1;
-        struct group group = new_group(g, OWNERS_IN_TURN, switch_ctx_tokens[c], n);
+        struct group group = new_group(g, OWNERS_IN_TURN, switch_ctx_tokens[c]);
         for (int batch = SWITCH_BATCH; batch > 0; batch /= 2) {
-            if (!is_allowed(g, group.ctx_tokens_max, batch * group.ctx_tokens_max))
+            if (!is_allowed(g, group.ctx_tokens[0], group_tokens(&group, batch)))
                 continue;
             trial_steps_clear(t);
             add_decode(g, &group, batch);
-            if (fits_all(t, growth_tokens)) {
+            if (fits_all(t)) {
                 tour(t);
                 break;
             }
@@ -195,6 +201,7 @@ int trial_plans_grid(struct plan *out, const struct trial_setting *setting, int6
 {
     struct grid g = {.max_tokens = max_tokens};
     trial_steps_init(&g.steps, setting);
+    rng_stream(&g.draws, setting->seed, "grid");
     run_decodes(&g);
     run_uneven(&g);
     run_prefills(&g);

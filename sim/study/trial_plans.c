@@ -28,36 +28,11 @@ static int check_step(const struct trial_source *source, const struct plan_step 
     return 0;
 }
 
-static int by_request(const void *a, const void *b)
-{
-    const struct plan_row *x = a, *y = b;
-    return (x->req > y->req) - (x->req < y->req);
-}
-
-/* Where a request of the source stands in the coming step, by its row of the step before or NULL. A
- * chunk begins where the source says, and so does a request whose chunk was run last. */
-static int64_t context_of(const struct plan_row *r, const struct plan_row *before)
-{
-    if (before == NULL || before->owner != r->owner || before->q > 1 || r->q > 1)
-        return r->ctx_tokens;
-    bool is_behind = r->ctx_tokens - before->ctx_tokens > r->ctx_tokens / 64;
-    return is_behind ? r->ctx_tokens : before->ctx_tokens;
-}
-
 static void take_rows(struct trial_steps *t, const struct plan_step *s)
 {
-    size_t n = (size_t)t->n_rows;
-    struct plan_row *before = xcalloc(n + 1, sizeof *before);
-    for (size_t i = 0; i < n; i++)
-        before[i] = t->row[i];
-    qsort(before, n, sizeof *before, by_request);
     trial_steps_clear(t);
-    for (int i = 0; i < s->n_rows; i++) {
-        const struct plan_row *r = &s->row[i];
-        const struct plan_row *same = bsearch(r, before, n, sizeof *before, by_request);
-        trial_steps_add(t, r->req, r->owner, context_of(r, same), r->q);
-    }
-    free(before);
+    for (int i = 0; i < s->n_rows; i++)
+        trial_steps_add(t, s->row[i].req, s->row[i].owner, s->row[i].ctx_tokens, s->row[i].q);
 }
 
 static int check_ranks(const struct trial_source *source, const struct cost *c, struct err *err)
@@ -129,21 +104,19 @@ static void draw_requests(struct trial_steps *t, const struct trial_switches *s)
     }
 }
 
-static int check_room(const struct trial_steps *t, const struct trial_switches *s, int64_t steps,
-                      struct err *err)
+static int check_room(const struct trial_steps *t, const struct trial_switches *s, struct err *err)
 {
     const struct model *m = cost_model(t->setting->cost);
     int64_t longest_tokens = 0;
     for (int i = 0; i < t->n_rows; i++)
-        longest_tokens = max_i64(longest_tokens, t->row[i].ctx_tokens + steps);
+        longest_tokens = max_i64(longest_tokens, t->row[i].ctx_tokens);
     if (longest_tokens > m->max_context_tokens)
         return err_set(err,
-                       "--context: %s allows %lld tokens, and a request would reach %lld in %lld "
-                       "steps; try shorter ones or fewer --repeats",
-                       m->name, (long long)m->max_context_tokens, (long long)longest_tokens,
-                       (long long)steps);
+                       "--context, --spread: %s allows %lld tokens, and a request would have %lld; "
+                       "try shorter ones",
+                       m->name, (long long)m->max_context_tokens, (long long)longest_tokens);
     for (int l = 0; l < cost_n_layouts(t->setting->cost); l++)
-        if (!trial_steps_fit(t, l, steps))
+        if (!trial_steps_fit(t, l))
             return err_set(err,
                            "--batch, --context: %lld requests of about %lld tokens do not fit "
                            "under %s; try fewer, shorter ones or other --layouts",
@@ -163,7 +136,7 @@ int trial_plans_switches(struct plan *out, const struct trial_setting *setting,
         return err_set(err, "--layouts: a switch needs two layouts at least");
     trial_steps_init(&t, setting);
     draw_requests(&t, s);
-    if (check_room(&t, s, s->repeats * n * 2, err) < 0) {
+    if (check_room(&t, s, err) < 0) {
         trial_steps_release(&t);
         return -1;
     }
@@ -204,9 +177,7 @@ static int predict_step(struct trial_steps *t, const struct trial_source *source
     if (to < 0 || from < 0)
         return err_at(err, source->path, 0, "step %lld: layout %s is not among --layouts",
                       (long long)s->step, to < 0 ? s->layout : s->from);
-    trial_steps_clear(t);
-    for (int i = 0; i < s->n_rows; i++)
-        trial_steps_add(t, s->row[i].req, s->row[i].owner, s->row[i].ctx_tokens, s->row[i].q);
+    take_rows(t, s);
     t->layout = from;
     trial_steps_run(t, to, mechanism_index(s->mechanism));
     struct plan_step *made = &t->plan.step[t->plan.n - 1];

@@ -4,9 +4,8 @@
  * predicts for them. docs/plans.md says what each holds.
  *
  * A trial of some requests under a layout is a step without a switch; when the last step ran under
- * another layout, one more comes before it that switches there by mechanism free. Decoding requests
- * go on from step to step, their contexts growing by one; a prefill chunk is run again at the same
- * context, so that every layout does the same work.
+ * another layout, one more comes before it that switches there by mechanism free. The same rows are
+ * run again and again, so that every layout does the same work on the same numbers.
  */
 #ifndef SIM_STUDY_TRIAL_PLANS_H
 #define SIM_STUDY_TRIAL_PLANS_H
@@ -36,8 +35,7 @@ struct trial_source {
     int64_t every; /* takes steps 0, every, 2 every, ... of it */
 };
 
-/* Steps of another plan under every layout that holds their requests. A decoding request goes on
- * from where it stands, until it has fallen behind the source by more than a 64th of its context.
+/* Steps of another plan under every layout that holds their requests.
  * *left_out counts the (step, layout) pairs that memory forbids. Refuses other ranks, and steps too
  * large to be timed. */
 int trial_plans_compare(struct plan *out, const struct trial_setting *t,

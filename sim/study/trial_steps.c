@@ -48,12 +48,12 @@ void trial_steps_add(struct trial_steps *t, int64_t req, int owner, int64_t ctx_
     t->row[t->n_rows++] = (struct plan_row){req, owner, ctx_tokens, q};
 }
 
-bool trial_steps_fit(const struct trial_steps *t, int layout, int64_t growth_tokens)
+bool trial_steps_fit(const struct trial_steps *t, int layout)
 {
     struct kv kv;
     kv_init(&kv, t->setting->cost, TRIAL_PAGE_TOKENS);
     for (int i = 0; i < t->n_rows; i++)
-        kv_add(&kv, t->row[i].owner, t->row[i].ctx_tokens + growth_tokens);
+        kv_add(&kv, t->row[i].owner, t->row[i].ctx_tokens);
     return kv_fits(&kv, layout);
 }
 
@@ -75,32 +75,36 @@ static struct batch batch_of(struct trial_steps *t)
     return b;
 }
 
-static int64_t switch_ps(const struct trial_steps *t, int to, enum mechanism mechanism,
-                         const struct step_cost *cost)
-{
-    int64_t ctx_tokens[RANKS_MAX] = {0};
-    struct transition transition;
-    for (int i = 0; i < t->n_rows; i++)
-        ctx_tokens[t->row[i].owner] += t->row[i].ctx_tokens - t->row[i].q;
-    transition_cost(t->setting->cost, t->layout, to, ctx_tokens, cost, &transition);
-    return transition_charge_ps(t->setting->cost, to, &transition, mechanism);
-}
-
 static int64_t to_ns(int64_t ps)
 {
     return (ps + PS_PER_NS / 2) / PS_PER_NS;
 }
 
-static struct plan_times predict(const struct step_cost *cost, int64_t exposed_ps)
+static struct plan_times predict(const struct step_cost *cost)
 {
     return (struct plan_times){
-        .step_ns = to_ns(cost->step.a_ps + exposed_ps),
+        .step_ns = to_ns(cost->step.a_ps),
         .proj_ns = to_ns(cost->proj.a_ps),
         .attn_ns = to_ns(cost->attn.a_ps),
         .exchange_ns = to_ns(cost->exchange.a_ps),
         .ffn_ns = to_ns(cost->ffn.a_ps),
-        .switch_exposed_ns = to_ns(exposed_ps),
     };
+}
+
+static void add_switch(const struct trial_steps *t, int to, enum mechanism mechanism,
+                       const struct step_cost *cost, struct plan_times *pred)
+{
+    const struct cost *c = t->setting->cost;
+    int64_t ctx_tokens[RANKS_MAX] = {0};
+    struct transition transition;
+    for (int i = 0; i < t->n_rows; i++)
+        ctx_tokens[t->row[i].owner] += t->row[i].ctx_tokens - t->row[i].q;
+    transition_cost(c, t->layout, to, ctx_tokens, cost, &transition);
+    int64_t exposed_ps = transition_charge_ps(c, to, &transition, mechanism);
+    pred->step_ns = to_ns(cost->step.a_ps + exposed_ps);
+    pred->switch_exposed_ns = to_ns(exposed_ps);
+    if (mechanism == MECH_OVERLAPPED || mechanism == MECH_BLOCKING)
+        pred->switch_first_ns = to_ns(transition.first_ps);
 }
 
 static void append(struct trial_steps *t, struct plan_step *s)
@@ -125,25 +129,23 @@ void trial_steps_run(struct trial_steps *t, int layout, enum mechanism mechanism
     struct step_cost cost;
     struct plan_step s = {0};
     cost_step(c, layout, &batch, &cost);
-    s.pred = predict(&cost, switches ? switch_ps(t, layout, mechanism, &cost) : 0);
+    s.pred = predict(&cost);
     snprintf(s.layout, sizeof s.layout, "%s", cost_layout(c, layout)->name);
     if (switches) {
+        add_switch(t, layout, mechanism, &cost, &s.pred);
         snprintf(s.from, sizeof s.from, "%s", cost_layout(c, t->layout)->name);
         snprintf(s.mechanism, sizeof s.mechanism, "%s", mechanism_names[mechanism]);
     }
     append(t, &s);
     t->layout = layout;
-    for (int i = 0; i < t->n_rows; i++)
-        t->row[i].ctx_tokens += t->row[i].q == 1;
 }
 
 int trial_steps_run_each(struct trial_steps *t)
 {
     int n = cost_n_layouts(t->setting->cost), first = t->layout < 0 ? 0 : t->layout, left_out = 0;
-    int64_t steps = (int64_t)2 * n;
     for (int i = 0; i < n; i++) {
         int layout = (first + i) % n;
-        if (!trial_steps_fit(t, layout, steps)) {
+        if (!trial_steps_fit(t, layout)) {
             left_out++;
             continue;
         }

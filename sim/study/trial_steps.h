@@ -30,11 +30,10 @@ struct plan trial_steps_take(struct trial_steps *t);
 void trial_steps_clear(struct trial_steps *t);
 void trial_steps_add(struct trial_steps *t, int64_t req, int owner, int64_t ctx_tokens, int64_t q);
 
-/* Whether they fit a layout's memory, also when each has grown by so many tokens. */
-bool trial_steps_fit(const struct trial_steps *t, int layout, int64_t growth_tokens);
+/* Whether they fit a layout's memory. */
+bool trial_steps_fit(const struct trial_steps *t, int layout);
 
-/* Append the step under a layout, entered by the mechanism when the last step had another one.
- * Afterwards decoding requests stand one token further. */
+/* Append the step under a layout, entered by the mechanism when the last step had another one. */
 void trial_steps_run(struct trial_steps *t, int layout, enum mechanism mechanism);
 
 /* Try every layout that the requests fit, in turn, the last step's first. Appends up to 2 steps for
