@@ -149,11 +149,10 @@ static struct plan make_grid(const struct bench *b, int64_t max_tokens)
     return p;
 }
 
-/* 32 shapes of decode (7 batches at 1K, 4K and 16K, 6 at 64K, 5 at 128K: a context is three quarters
- * of that in the mean), 5 mixed, 8 uneven and 15
- * of prefill; each under 5 layouts with 4 changes between; then three tours of 20 and their first
- * steps: 60 x 9 + 3 x 21. Requests: 3 x 64 + 32 + 16 decode, 6 + 15 with chunks, 4 x 16 uneven, 3 x
- * 16 on tour. */
+/* 32 shapes of decode (7 batches at 1K, 4K and 16K, 6 at 64K, 5 at 128K: a context is three
+ * quarters of that in the mean), 5 mixed, 8 uneven and 15 of prefill; each under 5 layouts with 4
+ * changes between; then three tours of 20 and their first steps: 60 x 9 + 3 x 21. Requests: 3 x 64
+ * + 32 + 16 decode, 6 + 15 with chunks, 4 x 16 uneven, 3 x 16 on tour. */
 Test(trial_plans, the_grid_has_every_shape_under_every_layout)
 {
     struct bench b;
