@@ -238,7 +238,7 @@ Test(catalog, unknown_name_lists_and_suggests)
     cr_assert_eq(model_load(&m, "deepsek-v3.2", &err), -1);
     cr_assert_eq(err.kind, ERR_INPUT);
     cr_assert(strstr(err.text, "unknown model \"deepsek-v3.2\" (did you mean \"deepseek-v3.2\"?); "
-                               "models: deepseek-r1, deepseek-r1-slice, "
+                               "models: deepseek-r1, deepseek-r1-slice, deepseek-r1-slice12, "
                                "deepseek-v3.2, glm-5.3, ") == err.text,
               "%s", err.text);
 }

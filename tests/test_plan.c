@@ -117,6 +117,21 @@ Test(plan, first_layers_and_first_repeats_may_be_told_apart)
     plan_release(&p);
 }
 
+Test(plan, lists_the_layouts_that_its_steps_see)
+{
+    struct plan p;
+    struct err err = ERR_NONE;
+    cr_assert_eq(load(&p, HEADER STEP(3) STEP(4) SWITCH, &err), 0, "%s", err.text);
+    char *list = plan_layouts(&p);
+    cr_expect_str_eq(list, "dop:cache=0.25,tp,dp");
+    free(list);
+    p.n = 0;
+    list = plan_layouts(&p);
+    cr_expect_str_eq(list, "");
+    free(list);
+    plan_release(&p);
+}
+
 Test(plan, fields_land_where_they_belong)
 {
     struct plan p;

@@ -67,20 +67,3 @@ Test(trial_predict, keeps_the_steps_and_says_what_they_take_today)
     bench_release(&b);
     bench_release(&fast);
 }
-
-Test(trial_predict, refuses_layouts_that_were_not_compiled)
-{
-    struct bench b, tp;
-    struct err err = ERR_NONE;
-    struct plan made, out;
-    bench_init(&b, "tp,cp,dp,dop,helix:kvp=2,tpa=1");
-    bench_init(&tp, "tp");
-    const struct trial_switches s = {4, 1000, 0.5, 1};
-    cr_assert_eq(trial_plans_switches(&made, &b.setting, &s, &err), 0, "%s", err.text);
-    const struct trial_source source = {"made", &made, 1};
-    cr_assert_eq(trial_plans_predict(&out, &tp.setting, &source, &err), -1);
-    cr_assert_not_null(strstr(err.text, "is not among --layouts"), "%s", err.text);
-    plan_release(&made);
-    bench_release(&b);
-    bench_release(&tp);
-}

@@ -45,26 +45,15 @@ struct session {
     struct outfile json, html;
 };
 
-/* The names of a plan's layouts as a list; to be freed. */
-static char *list_layouts(const struct joined *j)
-{
-    char *list = xstrdup(j->layout[0]);
-    for (int i = 1; i < j->n_layouts; i++) {
-        char *longer = xasprintf("%s,%s", list, j->layout[i]);
-        free(list);
-        list = longer;
-    }
-    return list;
-}
-
 /* A plan names no profile. The one that is given, or the cluster's own, is its profile if it
  * predicts most of the steps; a chunk of one row cannot be told from a decoding request. */
 static int find_profile(struct session *s, const char *name, struct err *err)
 {
     struct validation_about *about = &s->about;
-    char *layouts = list_layouts(&s->validation.joined), in_file[CATALOG_NAME_SIZE];
+    struct plan part = s->plan; /* the steps measured */
+    part.n = s->validation.joined.n;
+    char *layouts = plan_layouts(&part), in_file[CATALOG_NAME_SIZE];
     struct setup_options o = {s->plan.header.model, s->plan.header.cluster, name, layouts};
-    struct plan part = s->plan; /* its layouts are those of the steps measured */
     int rc = setup_load(&s->setup, &o, 64, err);
     free(layouts);
     if (rc < 0)
@@ -75,7 +64,6 @@ static int find_profile(struct session *s, const char *name, struct err *err)
     about->profile = s->setup.profile.name;
     about->profile_kind = s->setup.profile.kind;
     about->profile_source = json_object_get(s->profile_doc.json, "source");
-    part.n = s->validation.joined.n;
     about->profile_predicts = 2 * prediction_matches(s->setup.cost, &part) > part.n;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cmd/plan_make.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/units.h"
@@ -25,9 +26,10 @@ struct settings {
 #define FIELD(name) offsetof(struct settings, name)
 
 /* clang-format off */
-#define LAYOUTS_AND_OUT_OPTS                                                                       \
+#define LAYOUTS_OPT                                                                                \
     {"layouts", 0, OPT_STR, offsetof(struct settings, setup.layouts), "LIST", NULL, 0, 0, NULL,    \
-     "layouts to try; without it tp, cp, dp, dop and helix with one KVP shard a rank"},            \
+     "layouts to try; without it tp, cp, dp, dop and helix with one KVP shard a rank"}
+#define OUT_OPT                                                                                    \
     {"out", 'o', OPT_STR, offsetof(struct settings, out), "FILE", NULL, 0, 0, NULL,                \
      "write the plan (\"-\": standard output)"}
 #define SEED_OPT                                                                                   \
@@ -37,7 +39,8 @@ struct settings {
 
 static const struct opt grid_options[] = {
     SETUP_MACHINE_OPTS(FIELD(setup)),
-    LAYOUTS_AND_OUT_OPTS,
+    LAYOUTS_OPT,
+    OUT_OPT,
     {"max-tokens", 0, OPT_TOKENS, FIELD(max_tokens), "N", "2M", 1, 0x1p63, NULL,
      "leave out shapes whose requests hold more tokens in all"},
     SEED_OPT,
@@ -46,17 +49,18 @@ static const struct opt grid_options[] = {
 
 static const struct opt compare_options[] = {
     SETUP_MACHINE_OPTS(FIELD(setup)),
-    LAYOUTS_AND_OUT_OPTS,
+    LAYOUTS_OPT,
+    OUT_OPT,
     {"every", 0, OPT_I64, FIELD(every), "N", "16", 1, 1e9, NULL, "take every Nth step of the plan"},
     {0},
 };
 
-static const struct opt predict_options[] = {
-    SETUP_MACHINE_OPTS(FIELD(setup)), LAYOUTS_AND_OUT_OPTS, {0}};
+static const struct opt predict_options[] = {SETUP_MACHINE_OPTS(FIELD(setup)), OUT_OPT, {0}};
 
 static const struct opt switches_options[] = {
     SETUP_MACHINE_OPTS(FIELD(setup)),
-    LAYOUTS_AND_OUT_OPTS,
+    LAYOUTS_OPT,
+    OUT_OPT,
     {"batch", 0, OPT_I64, FIELD(switches.batch), "B", "16", 1, REQUESTS_MAX, NULL,
      "decoding requests"},
     {"context", 0, OPT_TOKENS, FIELD(switches.ctx_tokens), "S", NULL, 1, CONTEXT_MAX_TOKENS, NULL,
@@ -157,7 +161,7 @@ static int make_prediction(struct plan *out, const struct trial_setting *t, stru
 }
 
 /* Model, cluster and seed are the source's unless given. */
-static int make_from_source(make_fn *make, struct settings *s, const char *path, struct err *err)
+static int load_source(struct settings *s, const char *path, struct err *err)
 {
     if (plan_load(&s->source, path, err) < 0)
         return -1;
@@ -166,23 +170,34 @@ static int make_from_source(make_fn *make, struct settings *s, const char *path,
     s->seed = (int64_t)h->seed;
     s->setup.model = s->setup.model != NULL ? s->setup.model : h->model;
     s->setup.cluster = s->setup.cluster != NULL ? s->setup.cluster : h->cluster;
-    int rc = make_plan(make, s, err);
-    plan_release(&s->source);
-    return rc;
+    return 0;
 }
 
 static int run_compare(void *settings, int n_args, char **args, struct err *err)
 {
+    struct settings *s = settings;
     if (n_args != 1)
         return err_set(err, "plan compare: expected one PLAN (see --help)");
-    return make_from_source(make_compare, settings, args[0], err);
+    if (load_source(s, args[0], err) < 0)
+        return -1;
+    int rc = make_plan(make_compare, s, err);
+    plan_release(&s->source);
+    return rc;
 }
 
 static int run_predict(void *settings, int n_args, char **args, struct err *err)
 {
+    struct settings *s = settings;
     if (n_args != 1)
         return err_set(err, "plan predict: expected one PLAN (see --help)");
-    return make_from_source(make_prediction, settings, args[0], err);
+    if (load_source(s, args[0], err) < 0)
+        return -1;
+    char *layouts = plan_layouts(&s->source);
+    s->setup.layouts = s->source.n > 0 ? layouts : NULL;
+    int rc = make_plan(make_prediction, s, err);
+    free(layouts);
+    plan_release(&s->source);
+    return rc;
 }
 
 static int make_switches(struct plan *out, const struct trial_setting *t, struct settings *s,

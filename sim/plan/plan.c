@@ -349,6 +349,38 @@ int plan_save(const struct plan *p, const char *path, struct err *err)
     return outfile_commit(&out, err);
 }
 
+struct names {
+    const char **name; /* borrowed */
+    size_t n, cap;
+};
+
+static void add_name(struct names *names, const char *name)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (strcmp(names->name[i], name) == 0)
+            return;
+    names->name = xgrow(names->name, &names->cap, names->n + 1, sizeof *names->name);
+    names->name[names->n++] = name;
+}
+
+char *plan_layouts(const struct plan *p)
+{
+    struct names names = {0};
+    char *list = xstrdup("");
+    for (int i = 0; i < p->n; i++) {
+        if (p->step[i].from[0] != '\0')
+            add_name(&names, p->step[i].from);
+        add_name(&names, p->step[i].layout);
+    }
+    for (size_t i = 0; i < names.n; i++) {
+        char *longer = xasprintf("%s%s%s", list, i > 0 ? "," : "", names.name[i]);
+        free(list);
+        list = longer;
+    }
+    free(names.name);
+    return list;
+}
+
 void plan_step_release(struct plan_step *s)
 {
     free(s->row);

@@ -74,6 +74,9 @@ void plan_write_step(FILE *out, const struct plan_step *s);
  * known layout kind), not against a model. */
 int plan_load(struct plan *p, const char *path, struct err *err);
 int plan_save(const struct plan *p, const char *path, struct err *err);
+/* The layouts that steps run under or come from, in order of appearance, as "tp,helix:kvp=2,tpa=1";
+ * to be freed. */
+char *plan_layouts(const struct plan *p);
 void plan_release(struct plan *p);
 void plan_step_release(struct plan_step *s);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/study/trial_plans.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,22 +169,18 @@ static enum mechanism mechanism_index(const char *name)
     return (enum mechanism)m;
 }
 
-static int predict_step(struct trial_steps *t, const struct trial_source *source,
-                        const struct plan_step *s, struct err *err)
+static void predict_step(struct trial_steps *t, const struct plan_step *s)
 {
     const struct cost *c = t->setting->cost;
     int to = layout_index(c, s->layout);
     int from = s->from[0] != '\0' ? layout_index(c, s->from) : to;
-    if (to < 0 || from < 0)
-        return err_at(err, source->path, 0, "step %lld: layout %s is not among --layouts",
-                      (long long)s->step, to < 0 ? s->layout : s->from);
+    assert(to >= 0 && from >= 0);
     take_rows(t, s);
     t->layout = from;
     trial_steps_run(t, to, mechanism_index(s->mechanism));
     struct plan_step *made = &t->plan.step[t->plan.n - 1];
     made->step = s->step;
     made->at_ns = s->at_ns;
-    return 0;
 }
 
 int trial_plans_predict(struct plan *out, const struct trial_setting *setting,
@@ -193,12 +190,13 @@ int trial_plans_predict(struct plan *out, const struct trial_setting *setting,
     if (check_ranks(source, setting->cost, err) < 0)
         return -1;
     trial_steps_init(&t, setting);
-    for (int i = 0; i < source->plan->n; i++)
-        if (check_step(source, &source->plan->step[i], err) < 0 ||
-            predict_step(&t, source, &source->plan->step[i], err) < 0) {
+    for (int i = 0; i < source->plan->n; i++) {
+        if (check_step(source, &source->plan->step[i], err) < 0) {
             trial_steps_release(&t);
             return -1;
         }
+        predict_step(&t, &source->plan->step[i]);
+    }
     *out = trial_steps_take(&t);
     return 0;
 }

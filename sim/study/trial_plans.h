@@ -42,7 +42,7 @@ int trial_plans_compare(struct plan *out, const struct trial_setting *t,
                         const struct trial_source *source, int *left_out, struct err *err);
 
 /* The same steps with the cost model's predictions of today, `every` ignored. Refuses what the
- * comparison does, and layouts that the cost model was not compiled for. */
+ * comparison does. The cost model has the plan's layouts (plan_layouts). */
 int trial_plans_predict(struct plan *out, const struct trial_setting *t,
                         const struct trial_source *source, struct err *err);
 
