@@ -183,24 +183,34 @@ static int run_in_turn(struct gpu_rank *r, struct pass *p, const struct relocati
     return 0;
 }
 
-/* The side stream brings the next layer while the stream computes this one. */
+/* The side stream brings a layer once what was enqueued before branch() is done. */
+static int branch(struct gpu_rank *r, struct err *err)
+{
+    return gpu_try(cudaEventRecord(r->forked, r->stream), "fork", err);
+}
+
 static int bring(struct gpu_rank *r, const struct relocation *m, int layer, struct err *err)
 {
-    if (gpu_try(cudaEventRecord(r->forked, r->stream), "fork", err) < 0 ||
-        gpu_try(cudaStreamWaitEvent(r->side, r->forked, 0), "fork", err) < 0 ||
+    if (layer == r->slice->layers)
+        return 0;
+    if (gpu_try(cudaStreamWaitEvent(r->side, r->forked, 0), "fork", err) < 0 ||
         relocation_layer(r, m, layer, LINK_TRANSFER, r->side, err) < 0)
         return -1;
     return gpu_try(cudaEventRecord(r->joined[layer % 2], r->side), "join", err);
 }
 
+/* Each layer moves while the one before it is computed, which is enqueued first: enqueueing many
+ * copies takes longer than some layers do. */
 static int run_overlapped(struct gpu_rank *r, struct pass *p, const struct relocation *m,
                           struct err *err)
 {
+    if (mark(r, ON_SWITCH, err) < 0 || branch(r, err) < 0 || bring(r, m, 0, err) < 0)
+        return -1;
     for (int layer = 0; layer < r->slice->layers; layer++)
-        if (mark(r, ON_SWITCH, err) < 0 || (layer == 0 && bring(r, m, 0, err) < 0) ||
+        if ((layer > 0 && mark(r, ON_SWITCH, err) < 0) ||
             gpu_try(cudaStreamWaitEvent(r->stream, r->joined[layer % 2], 0), "join", err) < 0 ||
-            (layer + 1 < r->slice->layers && bring(r, m, layer + 1, err) < 0) ||
-            mark(r, ON_OTHER, err) < 0 || run_layer(r, p, layer, err) < 0)
+            branch(r, err) < 0 || mark(r, ON_OTHER, err) < 0 || run_layer(r, p, layer, err) < 0 ||
+            bring(r, m, layer + 1, err) < 0)
             return -1;
     return 0;
 }
