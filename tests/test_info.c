@@ -19,7 +19,7 @@ static int load(struct trace *t, const char *text, struct err *err)
     size_t len = strlen(text);
     cr_assert(fd >= 0 && write(fd, text, len) == (ssize_t)len);
     close(fd);
-    int rc = trace_load(t, path, err);
+    int rc = trace_load(t, path, &(struct trace_reading){0}, err);
     unlink(path);
     return rc;
 }

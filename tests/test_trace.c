@@ -21,7 +21,7 @@ static int load(struct trace *t, const char *text, struct err *err)
     size_t len = strlen(text);
     cr_assert(fd >= 0 && write(fd, text, len) == (ssize_t)len);
     close(fd);
-    int rc = trace_load(t, path, err);
+    int rc = trace_load(t, path, &(struct trace_reading){0}, err);
     unlink(path);
     return rc;
 }
@@ -188,7 +188,7 @@ static const struct {
 } malformed[] = {
     {"", ": is empty, expected a trace"},
     {"\n \n\r\n", ": is empty, expected a trace"},
-    {"hello\n", ":1: no trace format begins like this; known are mooncake ("},
+    {"hello\n", ":1: no trace format begins like this; see \"wavetank list formats\""},
     {"0.5,100,10\n", ":1: no trace format begins like this"},
     {"[1,2]\n", ":1: no trace format begins like this"},
     {PLAIN, ": holds no request with input and output tokens"},
@@ -403,7 +403,7 @@ static void expect(const struct oracle *o)
 {
     struct trace t;
     struct err err = ERR_NONE;
-    cr_assert(trace_load(&t, o->path, &err) == 0, "%s", err.text);
+    cr_assert(trace_load(&t, o->path, &(struct trace_reading){0}, &err) == 0, "%s", err.text);
     struct trace_prefix p = trace_prefix_max(&t);
     cr_expect_eq(t.n, o->rows, "%s", o->path);
     cr_expect_eq(sum_input(&t), o->input, "%s", o->path);

@@ -227,7 +227,7 @@ json_t *trace_info_json(const struct trace *t)
     json_object_set_new(obj, "input_tokens", lengths_json(t, false));
     json_object_set_new(obj, "output_tokens", lengths_json(t, true));
     json_object_set_new(obj, "prefix_hit_frac_max", json_num(trace_prefix_hit_frac_max(t)));
-    json_object_set_new(obj, "sessions", json_integer(0)); /* no format of sessions is read yet */
+    json_object_set_new(obj, "sessions", json_integer((json_int_t)t->session.n));
     return obj;
 }
 
@@ -241,4 +241,8 @@ void trace_warn(const struct trace *t, FILE *out)
         print_skipped(t, out);
         fputc('\n', out);
     }
+    for (int i = 0; i < NOTE_COUNT; i++)
+        if (t->noted[i] > 0)
+            fprintf(out, "wavetank: %s: %s: %lld\n", t->path, trace_note_names[i],
+                    (long long)t->noted[i]);
 }

@@ -16,10 +16,10 @@ struct row {
     json_t *object;
 };
 
-static bool detect(const char *first_line)
+static bool detect(const struct trace_head *h)
 {
-    return first_line[strspn(first_line, " \t")] == '{' &&
-           (strstr(first_line, "\"input_length\"") || strstr(first_line, "\"hash_ids\""));
+    return h->line[strspn(h->line, " \t")] == '{' &&
+           (strstr(h->line, "\"input_length\"") || strstr(h->line, "\"hash_ids\""));
 }
 
 /* Dialects of the format reuse its keys for turns that wait for one another. */
@@ -145,8 +145,10 @@ static int parse_line(struct trace *t, const struct lines *l, struct err *err)
     return rc;
 }
 
-static int read_rows(struct trace *t, struct lines *l, struct err *err)
+static int read_rows(struct trace *t, struct lines *l, const struct trace_reading *reading,
+                     struct err *err)
 {
+    (void)reading;
     int got;
     while ((got = reader_next(l, err)) > 0 && (got = parse_line(t, l, err)) >= 0)
         continue;

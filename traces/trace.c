@@ -2,30 +2,34 @@
 #include "traces/trace.h"
 
 #include <assert.h>
-#include <math.h>
+#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "sim/base/ints.h"
 #include "sim/base/mem.h"
-#include "sim/base/rng.h"
+#include "traces/order.h"
 #include "traces/reader.h"
 
 const char *const trace_skip_names[SKIP_COUNT] = {
     [SKIP_NO_OUTPUT] = "zero output tokens",
     [SKIP_NO_INPUT] = "zero input tokens",
+    [SKIP_FAILED] = "a failure",
+    [SKIP_NO_LENGTH] = "no token counts",
+    [SKIP_OTHER] = "no request to a model",
+    [SKIP_DUPLICATE] = "a session seen before",
 };
 
-const struct trace_reader *const trace_readers[] = {
-    &reader_mooncake, &reader_azure, &reader_vidur, &reader_plain, NULL,
+const char *const trace_note_names[NOTE_COUNT] = {
+    [NOTE_SHRUNK] = "prompts shorter than the turn before",
+    [NOTE_NO_PARENT] = "turns whose parent is not in the file, at their own time",
+    [NOTE_NO_TIME] = "waits of unknown length, taken as 0",
+    [NOTE_WENT_BACK] = "turns earlier than the one before, taken as at once after it",
+    [NOTE_CACHED_CUT] = "prefixes longer than their prompt, cut",
+    [NOTE_DRAWN] = "requests drawn by lot",
 };
-
-int reader_next(struct lines *l, struct err *err)
-{
-    int got;
-    while ((got = lines_next(l, err)) > 0 && l->line[strspn(l->line, " \t\r")] == '\0')
-        continue;
-    return got;
-}
 
 static int check_tokens(const struct trace *t, const char *what, int64_t tokens, long line,
                         struct err *err)
@@ -52,31 +56,79 @@ static int extend_span(struct trace *t, __int128 at_ps, long line, struct err *e
     return 0;
 }
 
+/* 1: they are fit, 0: skipped and counted. */
+static int admit(struct trace *t, int64_t input_tokens, int64_t output_tokens, long line,
+                 struct err *err)
+{
+    if (check_tokens(t, "input", input_tokens, line, err) < 0 ||
+        check_tokens(t, "output", output_tokens, line, err) < 0)
+        return -1;
+    if (input_tokens > 0 && output_tokens > 0)
+        return 1;
+    t->skipped[output_tokens == 0 ? SKIP_NO_OUTPUT : SKIP_NO_INPUT]++;
+    return 0;
+}
+
+static struct trace_request *append(struct trace *t, int64_t input_tokens, int64_t output_tokens,
+                                    long line)
+{
+    assert(t->n < UINT32_MAX);
+    t->request = xgrow(t->request, &t->cap, t->n + 1, sizeof *t->request);
+    struct trace_request *r = &t->request[t->n++];
+    *r = (struct trace_request){
+        .input_tokens = input_tokens,
+        .output_tokens = output_tokens,
+        .line = line,
+        .hash_at = t->n_hashes,
+        .after_at = t->n_after,
+        .session = TRACE_NO_SESSION,
+    };
+    return r;
+}
+
 int trace_add(struct trace *t, __int128 arrival_ps, int64_t input_tokens, int64_t output_tokens,
               long line, struct err *err)
 {
     if (arrival_ps < 0)
         return err_at(err, t->path, line, "the arrival is negative");
-    if (check_tokens(t, "input", input_tokens, line, err) < 0 ||
-        check_tokens(t, "output", output_tokens, line, err) < 0)
-        return -1;
-    if (input_tokens == 0 || output_tokens == 0) {
-        t->skipped[output_tokens == 0 ? SKIP_NO_OUTPUT : SKIP_NO_INPUT]++;
-        return 0;
-    }
-    if (t->n == 0)
+    int rc = admit(t, input_tokens, output_tokens, line, err);
+    if (rc <= 0)
+        return rc;
+    if (!t->has_origin)
         t->origin_ps = arrival_ps;
+    t->has_origin = true;
     if (extend_span(t, arrival_ps - t->origin_ps, line, err) < 0)
         return -1;
-    t->request = xgrow(t->request, &t->cap, t->n + 1, sizeof *t->request);
-    t->request[t->n++] = (struct trace_request){
-        .arrival_ps = (int64_t)(arrival_ps - t->origin_ps),
-        .input_tokens = input_tokens,
-        .output_tokens = output_tokens,
-        .line = line,
-        .hash_at = t->n_hashes,
-    };
+    append(t, input_tokens, output_tokens, line)->arrival_ps = (int64_t)(arrival_ps - t->origin_ps);
     return 1;
+}
+
+int trace_add_waiting(struct trace *t, __int128 delay_ps, int64_t input_tokens,
+                      int64_t output_tokens, long line, struct err *err)
+{
+    if (delay_ps < 0)
+        return err_at(err, t->path, line, "the wait is negative");
+    if (delay_ps >= TRACE_SPAN_MAX_PS)
+        return err_at(err, t->path, line,
+                      "waits 100 days or more; is the time in the unit that the format asks for?");
+    int rc = admit(t, input_tokens, output_tokens, line, err);
+    if (rc > 0)
+        append(t, input_tokens, output_tokens, line)->delay_ps = (int64_t)delay_ps;
+    return rc;
+}
+
+void trace_wait_for(struct trace *t, size_t request)
+{
+    assert(t->n > 0 && request < UINT32_MAX && request != t->n - 1);
+    t->after = xgrow(t->after, &t->cap_after, t->n_after + 1, sizeof *t->after);
+    t->after[t->n_after++] = (uint32_t)request;
+    t->request[t->n - 1].n_after++;
+}
+
+void trace_set_session(struct trace *t, const char *name)
+{
+    assert(t->n > 0);
+    t->request[t->n - 1].session = names_number(&t->session, name);
 }
 
 void trace_add_hash(struct trace *t, uint64_t hash)
@@ -87,90 +139,109 @@ void trace_add_hash(struct trace *t, uint64_t hash)
     t->request[t->n - 1].n_hashes++;
 }
 
-static int by_arrival(const void *a, const void *b)
+void trace_share_prompt(struct trace *t, size_t before, int64_t shared_tokens)
 {
-    const struct trace_request *x = a, *y = b;
-    if (x->arrival_ps != y->arrival_ps)
-        return x->arrival_ps < y->arrival_ps ? -1 : 1;
-    return (x->line > y->line) - (x->line < y->line);
+    assert(t->n > 0 && t->block_tokens > 0 && t->request[t->n - 1].n_hashes == 0);
+    const struct trace_request *r = &t->request[t->n - 1];
+    int64_t blocks = ceil_div_i64(r->input_tokens, t->block_tokens), shared = 0;
+    size_t from = 0;
+    if (shared_tokens > 0) {
+        assert(before < t->n - 1);
+        from = t->request[before].hash_at;
+        shared = min_i64(min_i64(shared_tokens, r->input_tokens) / t->block_tokens,
+                         t->request[before].n_hashes);
+    }
+    for (int64_t i = 0; i < blocks; i++)
+        trace_add_hash(t, i < shared ? t->hash[from + (size_t)i] : t->n_own_blocks++);
 }
 
-static void sort(struct trace *t)
+static int64_t count_out_of_order(const struct trace *t, size_t first)
 {
-    qsort(t->request, t->n, sizeof *t->request, by_arrival);
-}
-
-/* Let sorted requests count from the first of them. */
-static void rebase(struct trace *t)
-{
-    int64_t first_ps = t->request[0].arrival_ps;
-    for (size_t i = 0; i < t->n; i++)
-        t->request[i].arrival_ps -= first_ps;
-    t->origin_ps += first_ps;
-    t->first_ps = 0;
-    t->last_ps = t->request[t->n - 1].arrival_ps;
-}
-
-static int64_t count_out_of_order(const struct trace *t)
-{
-    int64_t n = 0;
-    for (size_t i = 1; i < t->n; i++)
-        n += t->request[i].arrival_ps < t->request[i - 1].arrival_ps;
+    int64_t n = 0, before_ps = INT64_MIN;
+    for (size_t i = first; i < t->n; i++) {
+        if (t->request[i].n_after > 0)
+            continue;
+        n += t->request[i].arrival_ps < before_ps;
+        before_ps = t->request[i].arrival_ps;
+    }
     return n;
 }
 
-static int fail_unknown(const struct lines *l, struct err *err)
+static int read_file(struct trace *t, struct lines *l, const struct trace_reading *reading,
+                     struct err *err)
 {
-    char known[512];
-    size_t used = 0;
-    for (const struct trace_reader *const *r = trace_readers; *r != NULL; r++)
-        if (used < sizeof known)
-            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s (%s)",
-                                     used ? ", " : "", (*r)->name, (*r)->what);
-    return err_at(err, l->path, l->number, "no trace format begins like this; known are %s", known);
-}
-
-/* The reader that knows the first line, which is given back to it. */
-static const struct trace_reader *find_reader(struct lines *l, struct err *err)
-{
-    int got = reader_next(l, err);
-    if (got == 0)
-        err_at(err, l->path, 0, "is empty, expected a trace");
-    if (got <= 0)
-        return NULL;
-    for (const struct trace_reader *const *r = trace_readers; *r != NULL; r++) {
-        if ((*r)->detect(l->line)) {
-            lines_unread(l);
-            return *r;
-        }
-    }
-    fail_unknown(l, err);
-    return NULL;
-}
-
-static int read_all(struct trace *t, struct lines *l, struct err *err)
-{
-    const struct trace_reader *reader = find_reader(l, err);
-    if (reader == NULL || reader->read(t, l, err) < 0)
+    const struct trace_reader *reader = reader_find(l, err);
+    if (reader == NULL)
         return -1;
+    if (t->format != NULL && t->format != reader->name)
+        return err_set(err, "%s: is of format %s, others of the folder are of %s", l->path,
+                       reader->name, t->format);
     t->format = reader->name;
-    if (t->n == 0)
-        return err_at(err, t->path, 0, "holds no request with input and output tokens");
-    t->out_of_order = count_out_of_order(t);
-    if (t->out_of_order > 0)
-        sort(t);
-    rebase(t);
+    size_t first = t->n;
+    if (reader->read(t, l, reading, err) < 0)
+        return -1;
+    t->out_of_order += count_out_of_order(t, first);
     return 0;
 }
 
-int trace_load(struct trace *t, const char *path, struct err *err)
+static int load_file(struct trace *t, const char *path, const struct trace_reading *reading,
+                     struct err *err)
 {
     struct lines l;
     if (lines_open(&l, path, err) < 0)
         return -1;
-    struct trace loaded = {.path = xstrdup(l.path)};
-    int rc = read_all(&loaded, &l, err);
+    free(t->path);
+    t->path = xstrdup(l.path); /* for messages, until all files are read */
+    int rc = read_file(t, &l, reading, err);
     lines_close(&l);
+    return rc;
+}
+
+static int is_visible(const struct dirent *d)
+{
+    return d->d_name[0] != '.';
+}
+
+/* Every file of it, in the order of names. */
+static int load_folder(struct trace *t, const char *path, const struct trace_reading *reading,
+                       struct err *err)
+{
+    struct dirent **entry;
+    int rc = 0, n = scandir(path, &entry, is_visible, alphasort);
+    if (n < 0)
+        return err_set(err, "%s: cannot list the folder: %s", path, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char *file = xasprintf("%s/%s", path, entry[i]->d_name);
+        rc = rc == 0 ? load_file(t, file, reading, err) : rc;
+        free(file);
+        free(entry[i]);
+    }
+    free(entry);
+    return rc;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int trace_load(struct trace *t, const char *path, const struct trace_reading *reading,
+               struct err *err)
+{
+    struct trace loaded = {0};
+    bool folder = is_folder(path);
+    int rc =
+        folder ? load_folder(&loaded, path, reading, err) : load_file(&loaded, path, reading, err);
+    if (rc == 0 && loaded.n == 0)
+        rc = err_at(err, loaded.path != NULL ? loaded.path : path, 0,
+                    "holds no request with input and output tokens");
+    if (rc == 0)
+        rc = order_requests(&loaded, err);
+    if (rc == 0 && folder) {
+        free(loaded.path);
+        loaded.path = xstrdup(path);
+    }
     if (rc < 0)
         trace_release(&loaded);
     else
@@ -178,66 +249,12 @@ int trace_load(struct trace *t, const char *path, struct err *err)
     return rc;
 }
 
-static void keep(struct trace *t, const struct trace_select *s, uint64_t seed)
-{
-    struct rng r;
-    size_t n = 0;
-    rng_stream(&r, seed, "sample");
-    for (size_t i = 0; i < t->n && (s->limit == 0 || n < (size_t)s->limit); i++) {
-        int64_t at_ps = t->request[i].arrival_ps;
-        if (at_ps < s->from_ps || (s->to_ps > 0 && at_ps >= s->to_ps))
-            continue;
-        if (rng_f64(&r) < s->sample_frac)
-            t->request[n++] = t->request[i];
-    }
-    t->n = n;
-}
-
-static int warp(struct trace *t, double rate, struct err *err)
-{
-    if ((double)t->last_ps / rate >= (double)TRACE_SPAN_MAX_PS)
-        return err_set(err, "%s: at %g times its rate the trace is longer than 100 days", t->path,
-                       rate);
-    for (size_t i = 0; i < t->n; i++)
-        t->request[i].arrival_ps = llround((double)t->request[i].arrival_ps / rate);
-    return 0;
-}
-
-static int spread(struct trace *t, int64_t spread_ps, uint64_t seed, struct err *err)
-{
-    struct rng r;
-    if (spread_ps > TRACE_SPAN_MAX_PS - t->last_ps)
-        return err_set(err, "%s: so spread, the trace is longer than 100 days", t->path);
-    rng_stream(&r, seed, "spread");
-    for (size_t i = 0, end; i < t->n; i = end) {
-        int64_t at_ps = t->request[i].arrival_ps;
-        for (end = i + 1; end < t->n && t->request[end].arrival_ps == at_ps;)
-            end++;
-        for (size_t k = i; k < end && end - i > 1; k++)
-            t->request[k].arrival_ps += rng_range(&r, 0, spread_ps - 1);
-    }
-    sort(t);
-    return 0;
-}
-
-int trace_select(struct trace *t, const struct trace_select *s, uint64_t seed, struct err *err)
-{
-    keep(t, s, seed);
-    if (t->n == 0)
-        return err_set(err, "%s: the selection (--from, --to, --sample) keeps no request", t->path);
-    rebase(t);
-    if (s->rate != 1 && warp(t, s->rate, err) < 0)
-        return -1;
-    if (s->spread_ps > 0 && spread(t, s->spread_ps, seed, err) < 0)
-        return -1;
-    rebase(t);
-    return 0;
-}
-
 void trace_release(struct trace *t)
 {
     free(t->path);
     free(t->request);
     free(t->hash);
+    free(t->after);
+    names_release(&t->session);
     *t = (struct trace){0};
 }

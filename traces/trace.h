@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request trace in memory: what arrived when and how long it was. Sorted by arrival, re-based to
- * the first one, ties in file order. Formats are told from content; see docs/formats.md.
+ * A request trace in memory: what arrived when, what waited for what, and how long it was. Sorted
+ * by arrival, re-based to the first one, ties in file order. Formats are told from content; see
+ * docs/formats.md.
  */
 #ifndef TRACES_TRACE_H
 #define TRACES_TRACE_H
@@ -15,21 +16,51 @@
 
 #include "sim/base/err.h"
 #include "sim/base/opt.h"
+#include "traces/names.h"
 
 #define TRACE_SPAN_MAX_PS 8640000000000000000LL /* 100 days; int64 holds 106 */
 #define TRACE_TOKENS_MAX  (1LL << 40)
 
+/* A request comes at a time of its own, or some time after the last of those that it waits for has
+ * ended (a closed loop: the next turn, the work that sub-agents were sent for). */
 struct trace_request {
-    int64_t arrival_ps;
+    int64_t arrival_ps;    /* where it waits, the earliest: as if what it waits for took no time */
+    int64_t delay_ps;      /* where it waits, from the end of the last of those; else 0 */
     int64_t input_tokens;  /* the whole prompt, >= 1 */
     int64_t output_tokens; /* >= 1 */
-    long line;             /* in the file, for messages; breaks ties */
+    long line;             /* in the file, for messages */
     size_t hash_at;        /* first of n_hashes in trace.hash */
+    size_t after_at;       /* first of n_after in trace.after */
     uint32_t n_hashes;     /* one per block of the prompt; 0 when the format has none */
+    uint32_t n_after;      /* requests that it waits for */
+    int32_t session;       /* trace.session, -1: of none */
 };
 
-enum trace_skip { SKIP_NO_OUTPUT, SKIP_NO_INPUT, SKIP_COUNT };
+enum { TRACE_NO_SESSION = -1 };
+
+/* Rows that are left out. */
+enum trace_skip {
+    SKIP_NO_OUTPUT,
+    SKIP_NO_INPUT,
+    SKIP_FAILED,    /* the log says that it failed */
+    SKIP_NO_LENGTH, /* token counts are not there */
+    SKIP_OTHER,     /* no request to a language model */
+    SKIP_DUPLICATE, /* a session that is there already */
+    SKIP_COUNT
+};
 extern const char *const trace_skip_names[SKIP_COUNT]; /* "zero output tokens", ... */
+
+/* What is kept and worth saying. */
+enum trace_note {
+    NOTE_SHRUNK,     /* a prompt shorter than that of the turn before: context was compacted */
+    NOTE_NO_PARENT,  /* waits for one that is not in the file: comes at its own time */
+    NOTE_NO_TIME,    /* a wait that the file does not know: taken as 0 */
+    NOTE_WENT_BACK,  /* earlier than the turn before: taken as at the same time */
+    NOTE_CACHED_CUT, /* more cached than prompt tokens: taken as all of them */
+    NOTE_DRAWN,      /* drawn by lot: arrival or lengths */
+    NOTE_COUNT
+};
+extern const char *const trace_note_names[NOTE_COUNT];
 
 struct trace {
     char *path;         /* as messages name it: "standard input" for "-" */
@@ -39,10 +70,16 @@ struct trace {
     size_t n_hashes, cap_hashes;
     uint64_t *hash;
     int block_tokens; /* tokens per hash, 0 without hashes */
+    size_t n_after, cap_after;
+    uint32_t *after; /* positions in `request`, each before the request's own */
+    struct names session;
     int64_t skipped[SKIP_COUNT];
+    int64_t noted[NOTE_COUNT];
     int64_t out_of_order; /* rows that came earlier than the row before; sorted, with one warning */
 
     __int128 origin_ps;        /* arrivals count from here: the first one, by the file's clock */
+    bool has_origin;           /* while reading */
+    uint64_t n_own_blocks;     /* of trace_share_prompt() */
     bool calendar;             /* the file's clock counts from 1970-01-01 UTC */
     int64_t first_ps, last_ps; /* earliest and latest arrival: 0 and the span once loaded */
 };
@@ -77,11 +114,28 @@ struct trace_select {
      "spread requests that share a timestamp over so long (3s for Mooncake)"}
 /* clang-format on */
 
-/* Read a file, a .gz or "-". Strict: a malformed row fails with FILE:LINE. Rows without input or
- * output tokens are skipped and counted; an empty result is an error. */
-int trace_load(struct trace *t, const char *path, struct err *err);
-/* Apply selections; what is left is re-based to its first arrival. Fails, leaving a trace that is
- * only good for release, when nothing is left or the arrivals would spread over 100 days. */
+/* What the file does not say by itself. */
+struct trace_reading {
+    int64_t seed;          /* of what is drawn (stream "trace") */
+    double arrivals_per_s; /* of a table of lengths: a Poisson process of this rate; 0: refuse */
+};
+
+/* The option row for the latter. */
+/* clang-format off */
+#define TRACE_READING_OPTS(base)                                                                   \
+    {"arrivals", 0, OPT_F64, (base) + offsetof(struct trace_reading, arrivals_per_s),              \
+     "X", "0", 0, 1e6, NULL, "a table of lengths: let X requests a second arrive, at random"}
+/* clang-format on */
+
+/* Read a file, a .gz, "-", or a folder whose files each hold one session. Strict: a malformed row
+ * fails with FILE:LINE. Rows that cannot be replayed are skipped and counted; an empty result is an
+ * error. */
+int trace_load(struct trace *t, const char *path, const struct trace_reading *reading,
+               struct err *err);
+/* Apply selections; what is left is re-based to its first arrival. What waits goes where the first
+ * of its chain goes, a session where its first request does; delays are not warped. Fails, leaving
+ * a trace that is only good for release, when nothing is left or the arrivals would spread over 100
+ * days. */
 int trace_select(struct trace *t, const struct trace_select *s, uint64_t seed, struct err *err);
 void trace_release(struct trace *t);
 
@@ -90,8 +144,21 @@ void trace_release(struct trace *t);
  * added, 0 when skipped and counted for having no tokens, -1 on error. */
 int trace_add(struct trace *t, __int128 arrival_ps, int64_t input_tokens, int64_t output_tokens,
               long line, struct err *err);
+/* The same for one that waits: trace_wait_for() must follow when it was added. */
+int trace_add_waiting(struct trace *t, __int128 delay_ps, int64_t input_tokens,
+                      int64_t output_tokens, long line, struct err *err);
+/* Of the last request added: it waits for the `request`th added (from 0), which may come later in
+ * the file. */
+void trace_wait_for(struct trace *t, size_t request);
 /* Attach a prompt-block hash to the last request added. */
 void trace_add_hash(struct trace *t, uint64_t hash);
+/* Where a format tells how much of a prompt it shares, but no hashes: the last request added has
+ * the first shared_tokens of the prompt of `before` (by number of addition; none where shared is
+ * 0), whole blocks of t->block_tokens, and blocks of its own behind them, the last one as far as it
+ * goes. Of prompts made so, equal hashes mean equal blocks after equal ones. */
+void trace_share_prompt(struct trace *t, size_t before, int64_t shared_tokens);
+/* The session of this name to the last request added. */
+void trace_set_session(struct trace *t, const char *name);
 
 /* What an unbounded prefix cache would have served: per request the longest run of known block
  * hashes from the front, its tokens capped at the prompt's length. Zero without hashes. */
@@ -109,7 +176,7 @@ json_t *trace_info_json(const struct trace *t);
 /* `trace check`: one line for each thing that is legal but may surprise. */
 void trace_print_check(const struct trace *t, FILE *out);
 /* For every command that reads a trace: one line when rows were sorted, one when some were skipped,
- * each with "wavetank: " in front. */
+ * one for each note, each with "wavetank: " in front. */
 void trace_warn(const struct trace *t, FILE *out);
 
 #endif

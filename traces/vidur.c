@@ -13,13 +13,15 @@ static const struct csv_column columns[] = {
     {"num_decode_tokens", field_tokens, NULL},
 };
 
-static bool detect(const char *first_line)
+static bool detect(const struct trace_head *h)
 {
-    return csv_has_column(first_line, "num_prefill_tokens");
+    return csv_has_column(h->line, "num_prefill_tokens");
 }
 
-static int read_rows(struct trace *t, struct lines *l, struct err *err)
+static int read_rows(struct trace *t, struct lines *l, const struct trace_reading *reading,
+                     struct err *err)
 {
+    (void)reading;
     return csv_read_requests(t, l, columns, err);
 }
 

@@ -131,6 +131,12 @@ void lines_unread(struct lines *l)
     l->unread = true;
 }
 
+const char *lines_ahead(const struct lines *l, size_t *n)
+{
+    *n = l->buf_len - l->buf_at;
+    return l->buf + l->buf_at;
+}
+
 void lines_close(struct lines *l)
 {
     if (l->gz != NULL)

@@ -34,6 +34,8 @@ int lines_open(struct lines *l, const char *path, struct err *err);
 int lines_next(struct lines *l, struct err *err);
 /* Give the current line back: the next lines_next() returns it again. */
 void lines_unread(struct lines *l);
+/* What is read of the file behind the current line: *n bytes, not terminated, maybe none. */
+const char *lines_ahead(const struct lines *l, size_t *n);
 void lines_close(struct lines *l);
 
 struct outfile {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wavetank list models|clusters|profiles|policies: the names that options take.
+ * wavetank list models|clusters|profiles|policies|formats: the names that options take, and the
+ * trace formats.
  */
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "sim/cmd/cmd.h"
 #include "sim/policy/policy.h"
 #include "sim/report/table.h"
+#include "traces/reader.h"
 
 static const struct opt options[] = {{0}};
 
@@ -135,20 +137,32 @@ static void list_policies(FILE *out)
     print_options("options of every policy that switches", policy_common_opts, out);
 }
 
+static void list_formats(FILE *out)
+{
+    struct table t;
+    table_init(&t, "ll");
+    for (int i = 0; trace_readers[i] != NULL; i++) {
+        table_add(&t, "%s", trace_readers[i]->name);
+        table_add(&t, "%s", trace_readers[i]->what);
+    }
+    table_print(&t, out);
+    table_release(&t);
+}
+
 static int list(const char *what, FILE *out, struct err *err)
 {
-    static const char *const names[] = {"models", "clusters", "profiles", "policies"};
+    static const char *const names[] = {"models", "clusters", "profiles", "policies", "formats"};
     for (size_t i = 0; i < sizeof data_kinds / sizeof *data_kinds; i++)
         if (strcmp(data_kinds[i].name, what) == 0)
             return list_data(&data_kinds[i], out, err);
-    if (strcmp(what, "policies") == 0) {
-        list_policies(out);
+    if (strcmp(what, "policies") == 0 || strcmp(what, "formats") == 0) {
+        (what[0] == 'p' ? list_policies : list_formats)(out);
         return 0;
     }
     const char *near = err_nearest(what, names, sizeof names / sizeof *names);
     return err_set(err,
                    "list: unknown list \"%s\"%s%s%s; lists: models, clusters, profiles, "
-                   "policies",
+                   "policies, formats",
                    what, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
@@ -157,7 +171,7 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     (void)settings;
     struct outfile o;
     if (n_args != 1)
-        return err_set(err, "list: expected models, clusters, profiles or policies");
+        return err_set(err, "list: expected models, clusters, profiles, policies or formats");
     if (outfile_open(&o, "-", err) < 0)
         return -1;
     if (list(args[0], o.f, err) < 0) {
@@ -169,9 +183,10 @@ static int run(void *settings, int n_args, char **args, struct err *err)
 
 static void print_help(void)
 {
-    puts("usage: wavetank list models|clusters|profiles|policies\n"
+    puts("usage: wavetank list models|clusters|profiles|policies|formats\n"
          "\n"
-         "Lists the names that --model, --cluster, --profile and --policy take.\n");
+         "Lists the names that --model, --cluster, --profile and --policy take, and the\n"
+         "formats of traces that are read.\n");
     opt_help(options, stdout);
 }
 

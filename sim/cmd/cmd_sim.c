@@ -20,9 +20,9 @@
 struct settings {
     struct setup_options setup;
     struct opt_list policies;
-    int64_t seed;
     const char *slo, *config, *json, *requests, *plan;
     struct plan_options plan_options;
+    struct trace_reading reading; /* its seed is that of every draw */
     struct trace_select select;
     struct engine_config engine;
 };
@@ -35,7 +35,7 @@ static const struct opt options[] = {
     {"policy", 0, OPT_LIST, FIELD(policies), "POLICY", NULL, 0, 0, NULL,
      "policy to run, as in fixed:dp or splash:margin=0.1 (wavetank list policies); without it, "
      "every fixed layout, splash and best-fixed"},
-    {"seed", 0, OPT_I64, FIELD(seed), "N", "0", 0, 9e18, NULL, "seed of every random draw"},
+    {"seed", 0, OPT_I64, FIELD(reading.seed), "N", "0", 0, 9e18, NULL, "seed of every random draw"},
     {"slo", 0, OPT_STR, FIELD(slo), "LIMITS", NULL, 0, 0, NULL,
      "what counts as goodput: ttft=2s,tpot=50ms or one of them"},
     {"config", 0, OPT_STR, FIELD(config), "FILE", NULL, 0, 0, NULL,
@@ -47,6 +47,7 @@ static const struct opt options[] = {
     {"plan", 0, OPT_STR, FIELD(plan), "FILE", NULL, 0, 0, NULL,
      "write the steps of the one policy that runs, to replay them"},
     PLAN_OPTS(FIELD(plan_options)),
+    TRACE_READING_OPTS(FIELD(reading)),
     TRACE_SELECT_OPTS(FIELD(select)),
     ENGINE_OPTS(FIELD(engine)),
     {0},
@@ -139,12 +140,15 @@ static int check(struct settings *s, struct err *err)
 
 static int load_trace(struct session *s, const char *path, struct err *err)
 {
-    uint64_t seed = (uint64_t)s->settings.seed;
-    if (trace_load(&s->trace, path, err) < 0)
+    uint64_t seed = (uint64_t)s->settings.reading.seed;
+    if (trace_load(&s->trace, path, &s->settings.reading, err) < 0)
         return -1;
     trace_warn(&s->trace, stderr);
     if (trace_select(&s->trace, &s->settings.select, seed, err) < 0)
         return -1;
+    if (s->trace.n_after > 0)
+        return err_set(err, "%s: has requests that wait for others, which sim cannot run yet",
+                       s->trace.path);
     s->request = xcalloc(s->trace.n, sizeof *s->request);
     for (size_t i = 0; i < s->trace.n; i++) {
         const struct trace_request *r = &s->trace.request[i];
@@ -167,7 +171,7 @@ static int open_outputs(struct session *s, struct err *err)
         open_output(&s->plan, set->plan, err) < 0)
         return -1;
     if (s->plan.f != NULL)
-        plan_recorder_begin(&s->recorder, &s->setup, (uint64_t)set->seed, s->plan.f);
+        plan_recorder_begin(&s->recorder, &s->setup, (uint64_t)set->reading.seed, s->plan.f);
     return 0;
 }
 

@@ -10,15 +10,16 @@
 
 struct settings {
     const char *json;
-    int64_t seed;
+    struct trace_reading reading;
     struct trace_select select;
 };
 
 static const struct opt options[] = {
     {"json", 0, OPT_STR, offsetof(struct settings, json), "FILE", NULL, 0, 0, NULL,
      "info: write JSON to FILE (\"-\": standard output, without the table)"},
-    {"seed", 0, OPT_I64, offsetof(struct settings, seed), "N", "0", 0, 9e18, NULL,
-     "seed of --sample and --spread"},
+    {"seed", 0, OPT_I64, offsetof(struct settings, reading.seed), "N", "0", 0, 9e18, NULL,
+     "seed of all that is drawn: --sample, --spread, --arrivals"},
+    TRACE_READING_OPTS(offsetof(struct settings, reading)),
     TRACE_SELECT_OPTS(offsetof(struct settings, select)),
     {0},
 };
@@ -83,11 +84,11 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     if (n_args != 2)
         return err_set(err, "trace: expected info or check and one TRACE (see --help)");
     const struct action *action = find_action(args[0], err);
-    if (action == NULL || trace_load(&t, args[1], err) < 0)
+    if (action == NULL || trace_load(&t, args[1], &s->reading, err) < 0)
         return -1;
     if (action->warns)
         trace_warn(&t, stderr);
-    if (trace_select(&t, &s->select, (uint64_t)s->seed, err) == 0)
+    if (trace_select(&t, &s->select, (uint64_t)s->reading.seed, err) == 0)
         rc = action->run(&t, s, err);
     trace_release(&t);
     return rc;
