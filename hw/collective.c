@@ -141,15 +141,21 @@ static int check_curve(const struct row *row, size_t n, const char *path, struct
     return 0;
 }
 
+static void set_latency(struct collective_curve *c)
+{
+    c->latency_us = c->point[0].us;
+    for (int i = 1; i < c->n; i++)
+        if (c->point[i].us < c->latency_us)
+            c->latency_us = c->point[i].us;
+}
+
 static struct collective_curve curve_of(const struct row *row, size_t n)
 {
-    struct collective_curve c = {.ranks = row[0].ranks, .n = (int)n, .latency_us = row[0].us};
+    struct collective_curve c = {.ranks = row[0].ranks, .n = (int)n};
     c.point = xcalloc(n, sizeof *c.point);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         c.point[i] = (struct collective_point){row[i].bytes, row[i].us};
-        if (row[i].us < c.latency_us)
-            c.latency_us = row[i].us;
-    }
+    set_latency(&c);
     return c;
 }
 
@@ -209,17 +215,28 @@ void collective_release(struct collective_table *t)
     *t = (struct collective_table){0};
 }
 
+static struct collective_curve copy_curve(const struct collective_curve *from)
+{
+    struct collective_curve c = *from;
+    c.point = xcalloc((size_t)c.n, sizeof *c.point);
+    memcpy(c.point, from->point, (size_t)c.n * sizeof *c.point);
+    return c;
+}
+
+/* Returns how many. */
+static int copy_curves(const struct collective_table *t, int op, struct collective_curve *out)
+{
+    for (int i = 0; i < t->n[op]; i++)
+        out[i] = copy_curve(&t->curve[op][i]);
+    return t->n[op];
+}
+
 struct collective_table collective_copy(const struct collective_table *t)
 {
-    struct collective_table copy = *t;
+    struct collective_table copy = {0};
     for (int op = 0; op < COLL_COUNT; op++) {
         copy.curve[op] = xcalloc((size_t)t->n[op], sizeof *copy.curve[op]);
-        for (int i = 0; i < t->n[op]; i++) {
-            struct collective_curve *c = &copy.curve[op][i];
-            *c = t->curve[op][i];
-            c->point = xcalloc((size_t)c->n, sizeof *c->point);
-            memcpy(c->point, t->curve[op][i].point, (size_t)c->n * sizeof *c->point);
-        }
+        copy.n[op] = copy_curves(t, op, copy.curve[op]);
     }
     return copy;
 }
@@ -289,4 +306,60 @@ double collective_s(const struct collective_table *t, enum collective op, int ra
 double collective_latency_s(const struct collective_table *t, enum collective op, int ranks)
 {
     return ranks <= 1 ? 0 : table_us(t, op, ranks, 0) / 1e6;
+}
+
+bool collective_has(const struct collective_table *t, enum collective op, int ranks)
+{
+    for (int i = 0; i < t->n[op]; i++)
+        if (t->curve[op][i].ranks == ranks)
+            return true;
+    return false;
+}
+
+/* One operation under way from base to measured. */
+struct rebase {
+    const struct collective_table *base, *measured;
+    enum collective op;
+    int ranks;
+};
+
+static struct collective_curve scaled_curve(const struct rebase *r,
+                                            const struct collective_curve *from)
+{
+    struct collective_curve c = copy_curve(from);
+    for (int i = 0; i < c.n; i++)
+        c.point[i].us *= table_us(r->measured, r->op, r->ranks, c.point[i].bytes) /
+                         table_us(r->base, r->op, r->ranks, c.point[i].bytes);
+    set_latency(&c);
+    return c;
+}
+
+/* Both lists ascend, and so does what they make. Returns how many. */
+static int merge_curves(const struct rebase *r, struct collective_curve *out)
+{
+    const struct collective_curve *b = r->base->curve[r->op], *m = r->measured->curve[r->op];
+    int n_b = r->base->n[r->op], n_m = r->measured->n[r->op], n = 0;
+    for (int i = 0, k = 0; i < n_b || k < n_m;) {
+        if (k == n_m || (i < n_b && b[i].ranks < m[k].ranks)) {
+            out[n++] = scaled_curve(r, &b[i++]);
+        } else {
+            i += i < n_b && b[i].ranks == m[k].ranks;
+            out[n++] = copy_curve(&m[k++]);
+        }
+    }
+    return n;
+}
+
+struct collective_table collective_rebase(const struct collective_table *base,
+                                          const struct collective_table *measured, int ranks)
+{
+    struct collective_table made = {0};
+    for (int op = 0; op < COLL_COUNT; op++) {
+        const struct rebase r = {base, measured, (enum collective)op, ranks};
+        size_t most = (size_t)base->n[op] + (size_t)measured->n[op];
+        made.curve[op] = xcalloc(most, sizeof *made.curve[op]);
+        made.n[op] = collective_has(measured, r.op, ranks) ? merge_curves(&r, made.curve[op])
+                                                           : copy_curves(base, op, made.curve[op]);
+    }
+    return made;
 }

@@ -5,6 +5,7 @@
 #ifndef HW_COLLECTIVE_H
 #define HW_COLLECTIVE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "sim/base/err.h"
@@ -42,6 +43,14 @@ void collective_release(struct collective_table *t);
 
 /* A table of its own with the same numbers. */
 struct collective_table collective_copy(const struct collective_table *t);
+/* Whether it has an operation's times over just so many ranks. */
+bool collective_has(const struct collective_table *t, enum collective op, int ranks);
+/* A table of its own: `base` corrected by what was measured on a machine with so many ranks. Of an
+ * operation that was measured over `ranks`: every measured curve as it is, and base's curves of
+ * other numbers of ranks, each point times measured / base over `ranks` at that size. Other
+ * operations stay base's. */
+struct collective_table collective_rebase(const struct collective_table *base,
+                                          const struct collective_table *measured, int ranks);
 /* Write what collective_load() reads, less comments: the header row and one row a point. */
 void collective_write(const struct collective_table *t, FILE *out);
 

@@ -6,6 +6,7 @@
 #ifndef REPLAY_BACKEND_H
 #define REPLAY_BACKEND_H
 
+#include "hw/collective.h"
 #include "replay/comm.h"
 #include "replay/slice.h"
 #include "sim/layout/layout.h"
@@ -29,10 +30,21 @@ struct backend_times {
     int64_t first_ns;
 };
 
+/* A collective by itself, as one rank saw it. */
+struct backend_collective {
+    enum collective op;
+    int64_t bytes; /* as hw/collective.h counts them */
+    double us;
+};
+
+/* Take the index-th; in the same order on every rank. */
+typedef void backend_collective_fn(void *context, int index, const struct backend_collective *one);
+
 struct backend {
     const char *name;
 
-    /* Refuse, saying why, a slice that it cannot run; before the ranks start. Not collective. */
+    /* Refuse, saying why, a slice that it cannot run; before the ranks start. A job without steps
+     * asks whether it is there at all. Not collective. */
     int (*check)(const struct driver_job *job, const char *path, struct err *err);
 
     /* A rank under the first layout, with no requests. `local_rank` picks its device. */
@@ -54,6 +66,11 @@ struct backend {
     /* The last step's outputs against the reference: *error on rank 0 the largest, relative (what
      * to, the backend says), else 0. Fails when it is too large to be rounding. */
     int (*compare)(void *self, double *error, struct err *err);
+
+    /* Time collectives by themselves, with no rank open, as replay/collectives.h says. NULL: its
+     * exchanges say nothing of a network. */
+    int (*collectives)(const struct backend_options *options, struct comm *comm, int local_rank,
+                       backend_collective_fn *deliver, void *context, struct err *err);
 };
 
 extern const struct backend backend_host;

@@ -22,7 +22,7 @@ enum { PLANS_MAX = 2 };
 
 /* Files of the work folder. */
 struct folder {
-    char *path, *rest;
+    char *path, *rest, *collectives;
     char *plan[PLANS_MAX]; /* to measure one after the other */
     int n_plans;
     char *part[PARTS_MAX];
@@ -44,6 +44,7 @@ static int open_folder(struct folder *f, const struct calibrate *c, struct err *
         f->plan[f->n_plans++] = xasprintf("%s/switches.plan.jsonl", f->path);
     }
     f->rest = xasprintf("%s/rest.plan.jsonl", f->path);
+    f->collectives = xasprintf("%s/collectives.csv", f->path);
     for (int i = 0; i < PARTS_MAX; i++)
         f->part[i] = xasprintf("%s/part%d.measured.jsonl", f->path, i);
     if (mkdir(f->path, 0777) < 0 && errno != EEXIST)
@@ -63,6 +64,7 @@ static void close_folder(struct folder *f)
     for (int i = 0; i < f->n_plans; i++)
         free(f->plan[i]);
     free(f->rest);
+    free(f->collectives);
 }
 
 /* wavetank lies beside this program. */
@@ -174,6 +176,14 @@ static int measure_all(const struct calibrate *c, struct folder *f, struct err *
     return rc;
 }
 
+static int measure_collectives(const struct calibrate *c, const struct folder *f, struct err *err)
+{
+    if (c->collectives == NULL || exists(f->collectives))
+        return 0;
+    fprintf(stderr, "%s: measuring collectives\n", f->collectives);
+    return c->collectives(c->arg, f->collectives, err);
+}
+
 static int fit(const struct calibrate *c, const struct folder *f, struct err *err)
 {
     const char *args[ARGS_MAX] = {"fit"};
@@ -183,6 +193,10 @@ static int fit(const struct calibrate *c, const struct folder *f, struct err *er
     const char *rest[] = {"--model", c->model, "--cluster", c->cluster, "-o", c->profile};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
         args[n++] = rest[i];
+    if (c->collectives != NULL) {
+        args[n++] = "--collectives";
+        args[n++] = f->collectives;
+    }
     return run_wavetank(args, err);
 }
 
@@ -192,6 +206,8 @@ int calibrate_run(const struct calibrate *c, struct err *err)
     int rc = open_folder(&f, c, err);
     if (rc == 0)
         rc = make_plans(c, &f, err);
+    if (rc == 0)
+        rc = measure_collectives(c, &f, err);
     if (rc == 0)
         rc = measure_all(c, &f, err);
     if (rc == 0)

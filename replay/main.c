@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hw/device.h"
 #include "replay/calibrate.h"
+#include "replay/collectives.h"
 #include "replay/driver.h"
 #include "replay/launch.h"
 #include "replay/origin.h"
@@ -24,7 +26,7 @@ struct settings {
     int64_t ranks, layers, port;
     double stall_s;
     const char *out;
-    const char *model, *cluster, *work, *grid; /* of a calibration */
+    const char *model, *cluster, *work, *grid; /* of a calibration; collectives: the cluster */
 };
 
 #define FIELD(name)  offsetof(struct settings, name)
@@ -34,7 +36,7 @@ static const struct opt options[] = {
     {"backend", 0, OPT_ENUM, FIELD(backend), "NAME", "host", 0, 0, "host|cuda",
      "host: CPU reference kernels in double; cuda: one GPU a rank (make replay)"},
     {"ranks", 0, OPT_I64, FIELD(ranks), "N", "0", 0, RANKS_MAX, NULL,
-     "ranks to run, as many as the plan is for (0: those)"},
+     "ranks to run, as many as the plan is for (0: those, or the cluster's)"},
     {"layers", 0, OPT_I64, FIELD(layers), "N", "0", 0, 1 << 16, NULL,
      "first so many layers of the model (0: the plan's)"},
     {"out", 'o', OPT_STR, FIELD(out), "FILE", NULL, 0, 0, NULL,
@@ -53,7 +55,7 @@ static const struct opt options[] = {
     {"model", 0, OPT_STR, FIELD(model), "NAME", NULL, 0, 0, NULL,
      "calibrate: the model whose shapes are measured"},
     {"cluster", 0, OPT_STR, FIELD(cluster), "NAME", NULL, 0, 0, NULL,
-     "calibrate: the machine that is measured"},
+     "calibrate, collectives: the machine that is measured"},
     {"work", 0, OPT_STR, FIELD(work), "FOLDER", NULL, 0, 0, NULL,
      "calibrate: keep what is measured here (default: FILE.work)"},
     {"grid", 0, OPT_STR, FIELD(grid), "PLAN", NULL, 0, 0, NULL,
@@ -183,11 +185,40 @@ static int replay(void *arg, const char *plan, const char *measured, struct err 
     return rc;
 }
 
+static int count_ranks(const struct settings *set, int *ranks, struct err *err)
+{
+    struct cluster cluster = {.ranks = (int)set->ranks};
+    if (set->ranks == 0 && set->cluster == NULL)
+        return err_set(err, "collectives: say --ranks or --cluster");
+    if (set->ranks == 0 && cluster_load(&cluster, set->cluster, err) < 0)
+        return -1;
+    *ranks = cluster.ranks;
+    return 0;
+}
+
+static int measure_collectives(void *arg, const char *table, struct err *err)
+{
+    const struct session *s = arg;
+    const struct settings *set = &s->settings;
+    struct collectives c = {
+        .backend = backends[set->backend],
+        .options = set->backend_options,
+        .port = (int)set->port,
+        .stall_s = set->stall_s,
+    };
+    c.origin = origin_of(c.backend, &c.options, s->argc, s->argv);
+    return count_ranks(set, &c.ranks, err) < 0 ? -1 : collectives_run(&c, table, err);
+}
+
 static int calibrate(struct session *s, struct err *err)
 {
     const struct settings *set = &s->settings;
+    int ranks;
     if (set->model == NULL || set->cluster == NULL)
         return err_set(err, "calibrate: say --model and --cluster");
+    if (count_ranks(set, &ranks, err) < 0)
+        return -1;
+    bool exchanges = ranks > 1 && backends[set->backend]->collectives != NULL;
     s->settings.backend_options.unchecked = true;
     const struct calibrate c = {
         .model = set->model,
@@ -196,6 +227,7 @@ static int calibrate(struct session *s, struct err *err)
         .work = set->work,
         .grid = set->grid,
         .replay = replay,
+        .collectives = exchanges ? measure_collectives : NULL,
         .arg = s,
     };
     return calibrate_run(&c, err);
@@ -204,11 +236,13 @@ static int calibrate(struct session *s, struct err *err)
 static int run(struct session *s, int n_args, char **args, struct err *err)
 {
     if (n_args != 1)
-        return err_set(err, "expected one PLAN, or calibrate (see --help)");
+        return err_set(err, "expected one PLAN, calibrate or collectives (see --help)");
     if (s->settings.out == NULL)
         return err_set(err, "-o: say where to write what is measured");
     if (strcmp(args[0], "calibrate") == 0)
         return calibrate(s, err);
+    if (strcmp(args[0], "collectives") == 0)
+        return measure_collectives(s, s->settings.out, err);
     return replay(s, args[0], s->settings.out, err);
 }
 
@@ -217,6 +251,7 @@ static void print_help(void)
     puts(
         "usage: wavetank-replay PLAN -o FILE [option]...\n"
         "       wavetank-replay calibrate --model M --cluster C -o PROFILE.json [option]...\n"
+        "       wavetank-replay collectives --ranks N --backend cuda -o TABLE.csv [option]...\n"
         "\n"
         "Runs every step of a plan (wavetank sim --plan) with real data: one process per rank,\n"
         "each holding only what the layout gives it. Writes the plan's lines with the slowest\n"
@@ -228,7 +263,8 @@ static void print_help(void)
         "\n"
         "calibrate measures this machine over a grid of steps and fits a profile to it; cut "
         "short,\n"
-        "it goes on where it was when run again.\n");
+        "it goes on where it was when run again. collectives times each collective by itself,\n"
+        "1 KiB to 256 MiB, into a table for wavetank fit; calibrate does so on GPUs.\n");
     opt_help(options, stdout);
 }
 

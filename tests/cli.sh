@@ -183,6 +183,15 @@ run fit measured.jsonl $slice -o again/x.json --name fitted >/dev/null
 expect "fit: same input, same profile" "$(cat fitted.json)" "$(cat again/x.json)"
 expect "fit --name: and the same table" "$(cat fitted.csv)" "$(cat again/fitted.csv)"
 
+{ echo "# collectives of a machine" && grep -E '^[a-z_]+,(2|ranks),' "$samples/../../hw/nccl/h200.csv"; } >alone.csv
+run fit measured.jsonl $slice --collectives alone.csv -o told.json >told.txt
+expect "fit --collectives: exit code" 0 $?
+expect "fit --collectives: growth is not fitted" 4 "$(grep -c 'gb_per_s.*by convention' told.txt)"
+expect_part "fit --collectives: the profile says whose" "alone.csv: collectives of a machine" "$(cat told.json)"
+expect_part "fit --collectives: so does the table" "alone.csv: collectives of a machine" "$(head -2 told.csv)"
+expect_part "fit --collectives: the profile can be used" "profile  told: measured" \
+    "$(run explain $slice --context 4K --profile ./told.json)"
+
 ## validate: of what was predicted, and of half of it
 measure='s/"pred":\({[^}]*}\)}$/"pred":\1,"meas":{"p50":\1,"p95":\1},"check":0.001}/'
 sed "$measure" compare.jsonl >compared.jsonl

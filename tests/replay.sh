@@ -104,6 +104,7 @@ calibrate() {
 calibrate
 expect "calibrate: exit" 0 $?
 expect_part "calibrate: a measured profile" '"kind": "measured"' "$(cat mine.json)"
+expect "calibrate: a host's collectives say nothing" "" "$(ls mine.json.work | grep csv)"
 expect "calibrate: all steps" "$steps" "$(grep -c '"check":' mine.json.work/part0.measured.jsonl)"
 calibrate
 expect "calibrate again: measures nothing" part0.measured.jsonl "$(ls mine.json.work | grep part)"
@@ -139,9 +140,13 @@ refuse "a corrupt plan" "corrupt.jsonl:2: .rows[0].owner" ../corrupt.jsonl -o m.
 refuse "a sparse model" "sparse attention, which replay does not run" ../sparse.jsonl -o m.jsonl
 refuse "a large model" "too large for the host backend" ../large.jsonl -o m.jsonl
 refuse "an impossible layout" "kvp" ../layout.jsonl -o m.jsonl
+refuse "a host's collectives" "say nothing of a network; use cuda" collectives --ranks 2 -o c.csv
+refuse "collectives of how many" "collectives: say --ranks or --cluster" collectives -o c.csv
 refuse "no output named" "-o: say where" "$plan"
 grep -q cublasLt "$replay" ||
-    refuse "no CUDA built in" "make replay" "$plan" --backend cuda -o m.jsonl
+    for what in "$plan" "collectives --ranks 2"; do
+        refuse "no CUDA built in" "make replay" $what --backend cuda -o m.jsonl
+    done
 refuse "an unknown backend" "--backend" "$plan" --backend cda -o m.jsonl
 expect "nothing is written" "" "$(ls)"
 cd ..

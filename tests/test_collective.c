@@ -127,6 +127,55 @@ Test(collective, latency_is_the_smallest_time)
     collective_release(&t);
 }
 
+/* Measured on a machine of 2 ranks, and all_reduce on one of 4; all_gather only there. */
+static const char measured[] = "op,ranks,bytes,us\n"
+                               "all_reduce,2,1000,20\n"
+                               "all_reduce,2,3000,40\n"
+                               "all_reduce,4,1000,7\n"
+                               "all_reduce,4,4000,9\n"
+                               "all_gather,4,1,5\n"
+                               "all_gather,4,2,6\n"
+                               "reduce_scatter,2,1,3\n"
+                               "reduce_scatter,2,4,6\n"
+                               "all_to_all,2,1000,18\n"
+                               "all_to_all,2,3000,20\n";
+
+Test(collective, measurements_replace_times_and_scale_those_of_other_rank_counts)
+{
+    struct collective_table base, m;
+    struct err err = ERR_NONE;
+    load_small(&base);
+    cr_assert_eq(load_text(&m, measured, &err), 0, "%s", err.text);
+    cr_assert(collective_has(&m, COLL_ALL_GATHER, 4) && !collective_has(&m, COLL_ALL_GATHER, 2));
+    struct collective_table t = collective_rebase(&base, &m, 2);
+    /* as measured, between and beyond its points too */
+    cr_assert_eq(t.n[COLL_ALL_REDUCE], 3);
+    assert_us(collective_s(&t, COLL_ALL_REDUCE, 2, 2000), 30);
+    assert_us(collective_s(&t, COLL_ALL_REDUCE, 2, 4000), 50);
+    assert_us(collective_s(&t, COLL_ALL_REDUCE, 4, 4000), 9);
+    /* over 8: 16, 20 and 30 us, times 20 / 10, 30 / 12 and 50 / 20 */
+    assert_us(collective_s(&t, COLL_ALL_REDUCE, 8, 1000), 32);
+    assert_us(collective_s(&t, COLL_ALL_REDUCE, 8, 2000), 50);
+    assert_us(collective_s(&t, COLL_ALL_REDUCE, 8, 4000), 75);
+    assert_us(collective_latency_s(&t, COLL_ALL_REDUCE, 8), 32);
+    assert_us(collective_latency_s(&t, COLL_ALL_REDUCE, 2), 20);
+    /* not measured over 2: the base's */
+    cr_assert_eq(t.n[COLL_ALL_GATHER], 1);
+    assert_us(collective_s(&t, COLL_ALL_GATHER, 2, 2), 2);
+    assert_us(collective_s(&t, COLL_REDUCE_SCATTER, 2, 4), 6);
+    /* base has 4 alone, which is what it takes 2 for: 9, 7 and 8 us, times 18 / 9, 19 / 7, 20 / 8
+     */
+    cr_assert_eq(t.n[COLL_ALL_TO_ALL], 2);
+    assert_us(collective_s(&t, COLL_ALL_TO_ALL, 2, 2000), 19);
+    assert_us(collective_s(&t, COLL_ALL_TO_ALL, 4, 1000), 18);
+    assert_us(collective_s(&t, COLL_ALL_TO_ALL, 4, 2000), 19);
+    assert_us(collective_s(&t, COLL_ALL_TO_ALL, 4, 3000), 20);
+    assert_us(collective_latency_s(&t, COLL_ALL_TO_ALL, 4), 18);
+    collective_release(&t);
+    collective_release(&m);
+    collective_release(&base);
+}
+
 Test(collective, faults_name_file_and_line)
 {
     static const struct {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/kv_pages.h"
+#include "replay/cuda/link_times.h"
 #include "replay/cuda/sample.h"
 #include "replay/cuda/step.h"
 #include "sim/base/ints.h"
@@ -259,6 +260,14 @@ static int compare(void *self, double *error, struct err *err)
     return 0;
 }
 
+static int collectives(const struct backend_options *o, struct comm *comm, int local_rank,
+                       backend_collective_fn *deliver, void *context, struct err *err)
+{
+    if (take_device(local_rank, err) < 0)
+        return -1;
+    return link_times_measure(o, comm, deliver, context, err);
+}
+
 const struct backend backend_cuda = {
     .name = "cuda",
     .check = check,
@@ -269,4 +278,5 @@ const struct backend backend_cuda = {
     .enter = enter,
     .step = step,
     .compare = compare,
+    .collectives = collectives,
 };

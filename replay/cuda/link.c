@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "kernels/peers.h"
 #include "replay/cuda/link_internal.h"
@@ -264,6 +265,19 @@ int link_barrier(struct link *l, enum link_channel channel, cudaStream_t stream,
 int link_check(struct link *l, struct err *err)
 {
     return l->ops->check(l, err);
+}
+
+int link_wait(struct link *l, cudaStream_t stream, const char *what, struct err *err)
+{
+    const struct timespec pause = {.tv_nsec = 20000};
+    for (;;) {
+        cudaError_t e = cudaStreamQuery(stream);
+        if (e != cudaErrorNotReady)
+            return gpu_try(e, what, err) < 0 ? -1 : link_check(l, err);
+        if (link_check(l, err) < 0)
+            return -1;
+        nanosleep(&pause, NULL);
+    }
 }
 
 void link_abort(struct link *l)

@@ -77,6 +77,10 @@ int link_barrier(struct link *l, enum link_channel channel, cudaStream_t stream,
  * `direct` that another rank let this one wait for 10 s, after which nothing waits any more. */
 int link_check(struct link *l, struct err *err);
 
+/* Until the stream has done all (`what`, for messages), with an eye on what goes wrong meanwhile: a
+ * dead peer's data never comes. */
+int link_wait(struct link *l, cudaStream_t stream, const char *what, struct err *err);
+
 /* From any thread, to let a stuck rank die: abort what is in flight. The process then exits. */
 void link_abort(struct link *l);
 

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/kv_pages.h"
 #include "kernels/values.h"
@@ -17,20 +16,6 @@
 /* How far the CPU is ahead when a step's clock starts, as an engine is that plans the next step
  * while one runs: else the first layer, or its transfer, would wait for launches. */
 static const int64_t head_start_ns = 100000;
-
-/* Wait for the stream with an eye on what goes wrong meanwhile: a dead peer's data never comes. */
-static int wait_for(struct gpu_rank *r, cudaStream_t stream, struct err *err)
-{
-    const struct timespec pause = {.tv_nsec = 20000};
-    for (;;) {
-        cudaError_t e = cudaStreamQuery(stream);
-        if (e != cudaErrorNotReady)
-            return gpu_try(e, "a step", err) < 0 ? -1 : link_check(r->link, err);
-        if (link_check(r->link, err) < 0)
-            return -1;
-        nanosleep(&pause, NULL);
-    }
-}
 
 static int64_t tokens_max(const struct gpu_rank *r, int64_t req)
 {
@@ -238,7 +223,8 @@ static int run(struct gpu_rank *r, struct pass *p, const struct relocation *m, b
     if (prepare(r, p, err) < 0 ||
         (overlaps ? run_overlapped(r, p, m, err) : run_in_turn(r, p, m, err)) < 0 ||
         mark(r, ON_OTHER, err) < 0 || rank_tap_hidden(r, r->slice->layers, err) < 0 ||
-        wait_for(r, r->stream, err) < 0 || marks_read(&r->marks, ns, &first_ns, err) < 0)
+        link_wait(r->link, r->stream, "a step", err) < 0 ||
+        marks_read(&r->marks, ns, &first_ns, err) < 0)
         return -1;
     *t = times_of(ns);
     t->switch_first_ns = m != NULL ? first_ns : 0;
@@ -332,7 +318,8 @@ int step_switch(struct gpu_rank *r, const struct layout *to, struct err *err)
     for (int layer = 0; m != NULL && layer < r->slice->layers; layer++)
         if (relocation_layer(r, m, layer, LINK_TRANSFER, r->stream, err) < 0)
             return -1;
-    if (m == NULL || wait_for(r, r->stream, err) < 0 || relocation_end(r, m, err) < 0)
+    if (m == NULL || link_wait(r->link, r->stream, "a step", err) < 0 ||
+        relocation_end(r, m, err) < 0)
         return -1;
     return check_after(r, &c, err);
 }

@@ -13,7 +13,7 @@
 #include "sim/study/fit.h"
 
 struct settings {
-    const char *model, *cluster, *base, *name, *out;
+    const char *model, *cluster, *base, *collectives, *name, *out;
 };
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -27,6 +27,9 @@ static const struct opt options[] = {
      "the profile to write; fitted collectives go to NAME.csv beside it"},
     {"base", 0, OPT_STR, FIELD(base), "NAME", NULL, 0, 0, NULL,
      "profile whose values stay where the data say nothing; without it the cluster's own"},
+    {"collectives", 0, OPT_STR, FIELD(collectives), "FILE", NULL, 0, 0, NULL,
+     "collectives measured by themselves (wavetank-replay collectives): of those, steps say only "
+     "the latency"},
     {"name", 0, OPT_STR, FIELD(name), "NAME", NULL, 0, 0, NULL,
      "the new profile's name; without it the file's, less .json"},
     {0},
@@ -45,15 +48,18 @@ static int check_is_plan(const char *path, struct err *err)
         return -1;
     return is_plan ? 0
                    : err_at(err, path, 1,
-                            "not a measured plan, which begins with {\"plan\":1,...}; tables of "
-                            "measurements are not read yet");
+                            "not a measured plan, which begins with {\"plan\":1,...}; a table of "
+                            "collectives goes to --collectives");
 }
 
-static int load_data(struct fit_data *d, int n, char **path, struct err *err)
+static int load_data(struct fit_data *d, int n, char **path, const char *collectives,
+                     struct err *err)
 {
     for (int i = 0; i < n; i++)
         if (check_is_plan(path[i], err) < 0 || fit_data_load(d, path[i], err) < 0)
             return -1;
+    if (collectives != NULL && fit_data_load_collectives(d, collectives, err) < 0)
+        return -1;
     fit_data_compare(d);
     return 0;
 }
@@ -73,6 +79,29 @@ static int choose_name(const struct settings *s, char name[CATALOG_NAME_SIZE], s
     return 0;
 }
 
+/* How the table came about. */
+static void print_table_head(const struct fit *f, const struct fit_data *d, const char *base,
+                             FILE *out)
+{
+    fprintf(out, "# Collective times for the profile %s", f->profile.name);
+    if (d->collectives_said == NULL)
+        fprintf(
+            out,
+            ", fitted to exchanges over %d ranks.\n"
+            "# Latency and bandwidth of %s scaled, for every number of ranks alike; operations\n"
+            "# that the data do not have are as there.",
+            d->cluster->ranks, base);
+    else
+        fprintf(
+            out,
+            ", measured by themselves over %d ranks:\n# %s\n"
+            "# Over other numbers of ranks as %s, times measured / there at each size. Then each\n"
+            "# operation's latency, its smallest time, scaled to what it is among a step's "
+            "work.\n#",
+            d->cluster->ranks, d->collectives_said, base);
+    fprintf(out, " Parameters: the profile's \"source\".\n");
+}
+
 /* The table that goes beside the profile, and the profile's word for it. */
 static int write_collectives(struct fit *f, const struct fit_data *d, const char *output,
                              struct err *err)
@@ -86,12 +115,7 @@ static int write_collectives(struct fit *f, const struct fit_data *d, const char
     char *path = xasprintf("%.*s%s", folder, output, f->profile.collectives_name);
     int rc = outfile_open(&o, path, err);
     if (rc == 0) {
-        fprintf(
-            o.f,
-            "# Collective times for the profile %s, fitted to exchanges over %d ranks.\n"
-            "# Latency and bandwidth of %s scaled, for every number of ranks alike; operations\n"
-            "# that the data do not have are as there. Parameters: the profile's \"source\".\n",
-            f->profile.name, d->cluster->ranks, base);
+        print_table_head(f, d, base, o.f);
         collective_write(&f->profile.collectives, o.f);
         rc = outfile_commit(&o, err);
     }
@@ -186,7 +210,7 @@ static int run(void *settings, int n_args, char **args, struct err *err)
         profile_load(&base, s->base != NULL ? s->base : cluster.profile, err) < 0)
         return -1;
     fit_data_init(&data, &model, &cluster);
-    int rc = load_data(&data, n_args, args, err);
+    int rc = load_data(&data, n_args, args, s->collectives, err);
     if (rc == 0)
         rc = fit_to_file(s, &data, &base, err);
     fit_data_release(&data);

@@ -85,7 +85,8 @@ static bool restore_collectives(struct course *c, const struct collective_table 
     bool fitted[COLL_COUNT] = {false}, any = false;
     struct collective_table was = collective_copy(base), *t = &c->start.collectives;
     for (int i = 0; i < c->n_params; i++)
-        if (c->param[i].stage == FIT_EXCHANGE && c->param[i].state != FIT_KEPT)
+        if (c->param[i].stage == FIT_EXCHANGE && c->param[i].state != FIT_KEPT &&
+            c->param[i].state != FIT_SET)
             any = fitted[c->param[i].which] = true;
     for (int op = 0; op < COLL_COUNT; op++) {
         if (fitted[op])
@@ -123,7 +124,8 @@ static struct profile run_course(const struct fit_data *d, const struct profile 
     trial_init(&c.trial, d, &c.start);
     for (int s = 0; s < FIT_STAGE_COUNT; s++)
         fit_stage(&c, (enum fit_stage)s, &c.param[first[s]], first[s + 1] - first[s]);
-    f->fits_collectives = restore_collectives(&c, &base->collectives);
+    f->fits_collectives =
+        restore_collectives(&c, &base->collectives) || d->collectives_said != NULL;
     trial_release(&c.trial);
     return c.start;
 }
@@ -194,15 +196,18 @@ static int check(const struct fit_data *d, struct err *err)
 
 int fit_run(struct fit *f, const struct fit_data *d, const struct profile *base, struct err *err)
 {
+    struct profile from = *base;
     if (check(d, err) < 0)
         return -1;
     *f = (struct fit){0};
+    from.collectives = collective_rebase(&base->collectives, &d->collectives, d->cluster->ranks);
     bool *held_out = draw_held_out(d), *none = xcalloc(d->n + 1, sizeof *none);
-    struct profile blind = run_course(d, base, held_out, f);
+    struct profile blind = run_course(d, &from, held_out, f);
     judge(d, &blind, held_out, f->held_out);
     profile_release(&blind);
-    f->profile = run_course(d, base, none, f);
+    f->profile = run_course(d, &from, none, f);
     judge(d, &f->profile, NULL, f->errors);
+    collective_release(&from.collectives);
     free(held_out);
     free(none);
     return 0;

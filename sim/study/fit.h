@@ -54,6 +54,9 @@ struct fit_data {
     size_t n, cap;
     struct fit_source *source;
     size_t n_sources, cap_sources;
+    /* Collectives measured by themselves; without any, no operation has a curve. */
+    struct collective_table collectives;
+    char *collectives_said; /* "FILE: what it says it is"; NULL without any */
 };
 
 /* No steps yet. Borrows both. */
@@ -62,6 +65,10 @@ void fit_data_release(struct fit_data *d);
 /* Add the measured lines of a plan. Refuses another model, other layers or ranks, layouts that this
  * model cannot have, and a file in which nothing is measured. */
 int fit_data_load(struct fit_data *d, const char *path, struct err *err);
+/* Take collectives measured by themselves (hw/collective.h, by name or path): of the operations
+ * that it has over the cluster's ranks, steps then say only the latency. Refuses a table without
+ * any. */
+int fit_data_load_collectives(struct fit_data *d, const char *name_or_path, struct err *err);
 /* Once all are loaded: what overlapped switches add. */
 void fit_data_compare(struct fit_data *d);
 
@@ -114,7 +121,7 @@ enum { FIT_PARAMS_MAX = 96, FIT_STEP = FIT_STAGE_COUNT, FIT_KINDS = FIT_STAGE_CO
 
 struct fit {
     struct profile profile; /* what was fitted; its name is the base's until the caller sets it */
-    bool fits_collectives;
+    bool fits_collectives;  /* its collectives are not the base's */
     struct fit_param param[FIT_PARAMS_MAX];
     int n_params;
     /* By stage, FIT_STEP being the whole step without a switch, and by layout; the last column is

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measured plans, as batches of the cost model beside their times.
+ * Measured plans, as batches of the cost model beside their times, and measured collectives.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "hw/catalog.h"
 #include "sim/base/mem.h"
 #include "sim/cost/transition.h"
 #include "sim/study/fit.h"
@@ -22,6 +23,8 @@ void fit_data_release(struct fit_data *d)
         free(d->source[i].path);
     free(d->step);
     free(d->source);
+    collective_release(&d->collectives);
+    free(d->collectives_said);
     *d = (struct fit_data){0};
 }
 
@@ -139,6 +142,56 @@ int fit_data_load(struct fit_data *d, const char *path, struct err *err)
     int rc = take_plan(d, path, &p, err);
     plan_release(&p);
     return rc;
+}
+
+/* The file's name and its own word for what it is: the first line, where that is a comment. */
+static char *describe_table(const char *path, int ranks, struct err *err)
+{
+    struct lines l;
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    if (lines_open(&l, path, err) < 0)
+        return NULL;
+    char *said = NULL;
+    int got = lines_next(&l, err);
+    if (got > 0 && l.line[0] == '#')
+        said = xasprintf("%s: %s", name, l.line + 1 + strspn(l.line + 1, " "));
+    else if (got >= 0)
+        said = xasprintf("%s: collectives over %d ranks", name, ranks);
+    lines_close(&l);
+    return said;
+}
+
+static bool has_any(const struct collective_table *t, int ranks)
+{
+    for (int op = 0; op < COLL_COUNT; op++)
+        if (collective_has(t, (enum collective)op, ranks))
+            return true;
+    return false;
+}
+
+int fit_data_load_collectives(struct fit_data *d, const char *name_or_path, struct err *err)
+{
+    char path[4096];
+    struct collective_table t;
+    int ranks = d->cluster->ranks;
+    if (catalog_path("nccl", name_or_path, path, sizeof path, err) < 0 ||
+        collective_load(&t, path, err) < 0)
+        return -1;
+    char *said = NULL;
+    if (!has_any(&t, ranks))
+        err_set(
+            err,
+            "%s: no times over %d ranks, which %s has; measure them (wavetank-replay collectives)",
+            path, ranks, d->cluster->name);
+    else
+        said = describe_table(path, ranks, err);
+    if (said == NULL) {
+        collective_release(&t);
+        return -1;
+    }
+    d->collectives = t;
+    d->collectives_said = said;
+    return 0;
 }
 
 /* The same requests as far as a step's time is concerned: contexts within 5%. */

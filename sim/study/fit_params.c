@@ -214,6 +214,8 @@ static void add_collective(struct list *l, enum fit_target target, int op, doubl
     q->which = op;
 }
 
+/* Measured by itself, a collective has its growth from there: steps add what it costs among them.
+ */
 static void list_exchange(struct list *l, const struct fit_data *d, struct profile *p)
 {
     const double most_bytes = (double)(1LL << TABLE_LAST_POWER);
@@ -226,6 +228,8 @@ static void list_exchange(struct list *l, const struct fit_data *d, struct profi
         double growth_us = 1e6 * collective_s(t, op, ranks, most_bytes) - latency_us;
         add_collective(l, FIT_LATENCY, op, latency_us);
         add_collective(l, FIT_BANDWIDTH, op, most_bytes / fmax(growth_us, 1) / 1e3);
+        if (collective_has(&d->collectives, (enum collective)op, ranks))
+            l->param[l->n - 1].state = FIT_SET;
     }
 }
 

@@ -361,7 +361,7 @@ void fit_solve(struct fit_problem *p)
     }
     set_sigmas(p);
     for (int i = 0; i < p->n_params; i++)
-        if (p->param[i].state != FIT_KEPT)
+        if (p->param[i].state == FIT_FITTED || p->param[i].state == FIT_BOUNDED)
             p->param[i].value = round_digits(p->param[i].value);
     trial_set(p->trial, p->start, p->param, p->n_params);
 }

@@ -118,11 +118,19 @@ static char *describe_grid(const struct fit_data *d)
     return line;
 }
 
-static char *describe_state(const struct fit *f, enum fit_state state, char *line)
+/* A collective measured by itself is not the base's, whatever the steps say of it. */
+static bool is_measured(const struct fit_data *d, const struct fit_param *q)
+{
+    return q->stage == FIT_EXCHANGE &&
+           collective_has(&d->collectives, (enum collective)q->which, d->cluster->ranks);
+}
+
+static char *describe_state(const struct fit *f, const struct fit_data *d, enum fit_state state,
+                            char *line)
 {
     bool any = false;
     for (int i = 0; i < f->n_params; i++) {
-        if (f->param[i].state != state)
+        if (f->param[i].state != state || (state == FIT_KEPT && is_measured(d, &f->param[i])))
             continue;
         append(&line, f->param[i].name);
         any = true;
@@ -139,8 +147,11 @@ char **fit_sources(const struct fit *f, const struct fit_data *d, const struct p
     struct text t = {0};
     for (size_t i = 0; i < d->n_sources; i++)
         add_line(&t, describe_file(&d->source[i]));
+    if (d->collectives_said != NULL)
+        add_line(&t, xasprintf("%s; what a step adds to their latencies is fitted to exchanges",
+                               d->collectives_said));
     add_line(&t, describe_grid(d));
-    char *bounded = describe_state(f, FIT_BOUNDED, xstrdup("only bounded by the data"));
+    char *bounded = describe_state(f, d, FIT_BOUNDED, xstrdup("only bounded by the data"));
     if (bounded != NULL)
         add_line(&t, bounded);
     add_line(&t, xstrdup("attention.mla_prefill, positions, row_tokens: by convention, as "
@@ -150,7 +161,7 @@ char **fit_sources(const struct fit *f, const struct fit_data *d, const struct p
                              "layer_launch_us, and a replay does nothing once a step"));
     char *kept =
         xasprintf("assumed: as in %s: head, overlap_frac, attn_prefill.hbm_frac", base->name);
-    char *all = describe_state(f, FIT_KEPT, xstrdup(kept));
+    char *all = describe_state(f, d, FIT_KEPT, xstrdup(kept));
     add_line(&t, all != NULL ? all : xstrdup(kept));
     free(kept);
     *n = (int)t.n;

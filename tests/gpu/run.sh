@@ -40,6 +40,16 @@ replay() {
     shift 2
     expect_ok "$name $*" "$build/bin/wavetank-replay" "$plan" --backend cuda "$@" -o "$work/measured.jsonl"
 }
+# TRANSPORT: a table of at least 15 sizes of each operation, whose times grow from 1 MiB on
+collectives() {
+    rm -f "$work/collectives.csv"
+    "$build/bin/wavetank-replay" collectives --ranks 2 --backend cuda --transport "$1" -o "$work/collectives.csv" &&
+        awk -F, '/^#/ || $1 == "op" { next }
+            $3 > 1048576 && $4 <= us[$1] { bad = 1; print "does not grow: " $0 }
+            { us[$1] = $4; sizes[$1]++ }
+            END { for (op in sizes) { ops++; if (sizes[op] < 15) bad = 1; print op, sizes[op], "sizes" }
+                  exit bad || ops != 4 }' "$work/collectives.csv"
+}
 plan() { "$here/plan.sh" "$@" >"$work/plan.jsonl"; }
 # The plan's second step's rows again in all that follow.
 stand_still() {
@@ -59,6 +69,7 @@ if [ "$gpus" -ge 2 ] && [ "$real" != real ]; then
     expect_ok "test_link 2 direct" "$build/gpu/test_link" 2 direct
     expect_ok "test_link 4 direct, sharing GPUs" "$build/gpu/test_link" 4 direct --share 100
     for transport in nccl direct; do
+        expect_ok "collectives $transport" collectives $transport
         for model in tiny-mla tiny-gqa tiny-moe; do
             plan $model 4 2 all 2 overlapped "20 100 1000" 7
             replay "$model, all switches" "$work/plan.jsonl" --transport $transport
