@@ -117,7 +117,7 @@ static int bring_home(struct gpu_rank *r, const struct scheme *s, const struct l
     int64_t hidden = r->slice->model.hidden;
     if (out == NULL)
         return rank_all_reduce(r, r->scratch.y, s->rows.n * hidden, err);
-    if (rank_exchange(r, out, r->stream, err) < 0)
+    if (rank_exchange(r, out, err) < 0)
         return -1;
     return gpu_try(rows_sum(r->scratch.y + home.first_row * hidden, r->scratch.y_parts,
                             s->layout.ranks, home.rows * hidden, r->stream),
@@ -145,9 +145,9 @@ int ffn_enqueue(struct gpu_rank *r, struct pass *p, int layer, struct marks *mar
     if (marks_add(marks, ON_FFN, r->stream, err) < 0 ||
         gpu_try(rows_norm(x->normed + first, x->x + first, home.rows, (int)hidden, r->stream),
                 "norm", err) < 0 ||
-        (e->ffn_in != NULL && (marks_add(marks, ON_EXCHANGE, r->stream, err) < 0 ||
-                               rank_exchange(r, e->ffn_in, r->stream, err) < 0 ||
-                               marks_add(marks, ON_FFN, r->stream, err) < 0)))
+        (e->ffn_in != NULL &&
+         (marks_add(marks, ON_EXCHANGE, r->stream, err) < 0 ||
+          rank_exchange(r, e->ffn_in, err) < 0 || marks_add(marks, ON_FFN, r->stream, err) < 0)))
         return -1;
     int rc = slice_is_moe(r->slice, layer) ? mixture(r, layer, s->rows.n, err)
                                            : dense(r, layer, MAT_GATE, s->rows.n, x->y, err);

@@ -40,7 +40,7 @@ static int exchange(const struct attending *a, const struct link_exchange *e, st
 {
     if (e == NULL)
         return 0;
-    return mark(a, ON_EXCHANGE, err) < 0 || rank_exchange(a->r, e, a->r->stream, err) < 0 ? -1 : 0;
+    return mark(a, ON_EXCHANGE, err) < 0 || rank_exchange(a->r, e, err) < 0 ? -1 : 0;
 }
 
 static int norm_rows(const struct attending *a, const struct link_exchange *to_all, struct err *err)
@@ -250,7 +250,7 @@ static int send_part(const struct attending *a, int part, struct err *err)
     struct gpu_rank *r = a->r;
     if (gpu_try(cudaEventRecord(r->forked, r->stream), "fork", err) < 0 ||
         gpu_try(cudaStreamWaitEvent(r->side, r->forked, 0), "fork", err) < 0 ||
-        rank_exchange(r, a->e->out[part], r->side, err) < 0)
+        rank_exchange_beside(r, a->e->out[part], err) < 0)
         return -1;
     return gpu_try(cudaEventRecord(r->joined[part], r->side), "join", err);
 }

@@ -20,14 +20,19 @@ extern const char *const link_transport_names[]; /* NULL-terminated */
 /* Each has its own communicator or flags, so that the two may be busy at once. On one of them
  * calls follow each other, whatever streams they are on (events order them); those captured in a
  * graph do so within it, and whoever launches graphs keeps them apart from the channel's others. */
-enum link_channel { LINK_COMPUTE, LINK_TRANSFER, LINK_CHANNELS };
+enum link_channel {
+    LINK_COMPUTE,
+    LINK_BESIDE,   /* HOP-B's exchanges beside attention */
+    LINK_TRANSFER, /* a switch's, beside a step */
+    LINK_CHANNELS
+};
 
 struct link;
 
 struct link_config {
     enum link_transport transport;
     size_t arena_bytes; /* of symmetric memory, the same on every rank */
-    int transfer_sms;   /* that LINK_TRANSFER's kernels may take */
+    int transfer_sms;   /* that the kernels of the others than LINK_COMPUTE may take */
 };
 
 /* The current device is this rank's. Host-side agreement (ids, handles) goes over `comm`, borrowed.
@@ -61,7 +66,7 @@ int64_t link_exchange_received_bytes(const struct link_exchange *e); /* from oth
  * it. What was received is there for what follows on the stream. A receiver must have done with
  * what a box overwrites before it enters any earlier exchange of this channel. (Between two uses of
  * one array there always is one that every rank enters.) `direct` uses the copy engine on
- * LINK_TRANSFER when there are few, large boxes. Graph-capturable on LINK_COMPUTE. */
+ * LINK_TRANSFER when there are few, large boxes. Graph-capturable but on LINK_TRANSFER. */
 int link_run(struct link *l, const struct link_exchange *e, const void *from_base, void *to_base,
              enum link_channel channel, cudaStream_t stream, struct err *err);
 

@@ -28,8 +28,8 @@ struct direct {
     struct peers peers[LINK_CHANNELS];
 };
 
-/* On LINK_TRANSFER the copy engine takes the large boxes and the kernel the rest; on LINK_COMPUTE
- * the kernel takes all. Which it is may differ from rank to rank: the kernels meet in any case. */
+/* On LINK_TRANSFER the copy engine takes the large boxes and the kernel the rest; on the others the
+ * kernel takes all. Which it is may differ from rank to rank: the kernels meet in any case. */
 struct direct_exchange {
     struct boxes_list all, rest;
     struct link_box *large;

@@ -64,7 +64,7 @@ static int join(struct link *l, enum link_channel channel, struct err *err)
     int result = link_agree(l, make_id(l, &id[l->rank], err), err);
     if (result == 0)
         result = link_gather(l, id, sizeof *id, err);
-    if (channel == LINK_TRANSFER) {
+    if (channel != LINK_COMPUTE) {
         config.maxCTAs = l->config.transfer_sms;
         config.cgaClusterSize = 0; /* clusters wait for SMs of one GPC */
     }
@@ -277,7 +277,7 @@ static int nccl_run(const struct link_exchange *e, const char *from, char *to,
 {
     const struct nccl_exchange *x = e->nccl;
     char *staging = x->staging != NULL ? x->staging->of[lane.channel] : NULL;
-    int blocks = lane.channel == LINK_TRANSFER ? e->link->config.transfer_sms : PACK_BLOCKS;
+    int blocks = lane.channel == LINK_COMPUTE ? PACK_BLOCKS : e->link->config.transfer_sms;
     struct boxes_copy pack = {.list = x->pack, .from = from, .to = {staging, to}};
     struct boxes_copy unpack = {.list = x->unpack, .from = staging, .to = {staging, to}};
     if (gpu_try(boxes_copy(&pack, blocks, lane.stream), "packing", err) < 0 ||

@@ -13,14 +13,24 @@ static int delay(struct gpu_rank *r, cudaStream_t stream, struct err *err)
     return gpu_try(values_delay(ns, stream), "delay", err);
 }
 
-int rank_exchange(struct gpu_rank *r, const struct link_exchange *e, cudaStream_t stream,
-                  struct err *err)
+static int run(struct gpu_rank *r, const struct link_exchange *e, enum link_channel channel,
+               cudaStream_t stream, struct err *err)
 {
     if (e == NULL)
         return 0;
     if (delay(r, stream, err) < 0)
         return -1;
-    return link_run(r->link, e, r->arena.base, r->arena.base, LINK_COMPUTE, stream, err);
+    return link_run(r->link, e, r->arena.base, r->arena.base, channel, stream, err);
+}
+
+int rank_exchange(struct gpu_rank *r, const struct link_exchange *e, struct err *err)
+{
+    return run(r, e, LINK_COMPUTE, r->stream, err);
+}
+
+int rank_exchange_beside(struct gpu_rank *r, const struct link_exchange *e, struct err *err)
+{
+    return run(r, e, LINK_BESIDE, r->side, err);
 }
 
 int rank_all_reduce(struct gpu_rank *r, uint16_t *x, int64_t n, struct err *err)

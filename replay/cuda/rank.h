@@ -88,9 +88,10 @@ int ffn_enqueue(struct gpu_rank *r, struct pass *p, int layer, struct marks *mar
 /* The rows to compare as they are before this layer, or after the last one. */
 int rank_tap_hidden(struct gpu_rank *r, int layer, struct err *err);
 
-/* An exchange on a stream, after a random wait where that was asked for; NULL is nothing. */
-int rank_exchange(struct gpu_rank *r, const struct link_exchange *e, cudaStream_t stream,
-                  struct err *err);
+/* An exchange on the stream, or on the side stream beside it, after a random wait where that was
+ * asked for; NULL is nothing. */
+int rank_exchange(struct gpu_rank *r, const struct link_exchange *e, struct err *err);
+int rank_exchange_beside(struct gpu_rank *r, const struct link_exchange *e, struct err *err);
 int rank_all_reduce(struct gpu_rank *r, uint16_t *x, int64_t n, struct err *err);
 int rank_product(struct gpu_rank *r, const struct gemm *m, struct err *err);
 

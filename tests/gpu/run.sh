@@ -84,6 +84,11 @@ if [ "$gpus" -ge 2 ] && [ "$real" != real ]; then
         replay "tiny-mla, HOP-B" "$work/plan.jsonl" --transport $transport
         plan tiny-mla 4 2 "dp helix:kvp=2,tpa=1,hopb=3 tp helix:kvp=2,tpa=1,hopb=2" 2 overlapped "20 100 1000" 7
         replay "tiny-mla, HOP-B, switches and chunks" "$work/plan.jsonl" --transport $transport
+        for mechanism in overlapped blocking; do
+            plan tiny-mla 4 2 "dp helix:kvp=2,tpa=1,hopb=3 tp helix:kvp=2,tpa=1,hopb=2" 2 $mechanism \
+                "20 100 1000 50 60"
+            replay "tiny-mla, HOP-B, $mechanism" "$work/plan.jsonl" --transport $transport
+        done
     done
     expect_ok "faults" "$here/faults.sh" "$build"
 fi
