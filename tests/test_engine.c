@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 
+#include "sim/base/ints.h"
 #include "sim/base/mem.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
@@ -22,6 +23,7 @@ struct world {
     struct cost *cost;
     struct engine_config config;
     struct engine_request request[REQUESTS_MAX];
+    uint32_t after[2 * REQUESTS_MAX];
     int64_t n;
 };
 
@@ -73,6 +75,7 @@ static void run_policy(const struct world *w, const char *text, bool exact, stru
     struct engine_input in = {.cost = w->cost,
                               .request = w->request,
                               .n_requests = w->n,
+                              .after = w->after,
                               .policy = policy,
                               .config = &config};
     cr_assert_eq(engine_run(&in, out, &err), 0, "%s", err.text);
@@ -122,8 +125,25 @@ static void random_requests(struct world *w, struct rng *rng)
     for (int64_t i = 0; i < w->n; i++) {
         if (rng_range(rng, 0, 3) > 0)
             at += rng_range(rng, 0, gap);
-        w->request[i] = (struct engine_request){at, rng_range(rng, 1, longest),
-                                                rng_range(rng, 1, rng_range(rng, 0, 2) ? 40 : 400)};
+        w->request[i] = (struct engine_request){
+            .arrival_ps = at,
+            .input_tokens = rng_range(rng, 1, longest),
+            .output_tokens = rng_range(rng, 1, rng_range(rng, 0, 2) ? 40 : 400)};
+    }
+}
+
+/* Some requests wait for one or two before them. */
+static void random_waits(struct world *w, struct rng *rng)
+{
+    size_t n = 0;
+    int64_t longest_ps = rng_range(rng, 0, 2) * 3 * PS_PER_MS;
+    for (int64_t i = 1; i < w->n; i++) {
+        struct engine_request *r = &w->request[i];
+        r->after_at = n;
+        r->n_after = (uint32_t)max_i64(rng_range(rng, -2, 2), 0);
+        r->delay_ps = r->n_after > 0 ? rng_range(rng, 0, longest_ps) : 0;
+        for (uint32_t k = 0; k < r->n_after; k++)
+            w->after[n++] = (uint32_t)rng_range(rng, 0, i - 1);
     }
 }
 
@@ -146,6 +166,8 @@ static void random_world(struct world *w, struct rng *rng)
     w->profile.overlap_frac = rng_range(rng, 0, 2) ? 0 : 0.3;
     world_compile(w, rng_range(rng, 4, 4000) * 64 / w->config.page_tokens);
     random_requests(w, rng);
+    if (rng_range(rng, 0, 1))
+        random_waits(w, rng);
 }
 
 static void check_equal(const struct world *w, const char *policy, int scenario)
@@ -177,6 +199,16 @@ Test(engine, jumping_gives_the_bytes_of_single_steps, .timeout = 600)
     }
 }
 
+/* It came at its time, or its delay after the last that it waited for. */
+static void expect_waited(const struct world *w, const struct run_result *r, int64_t i)
+{
+    const struct engine_request *q = &w->request[i];
+    int64_t ended_ps = 0;
+    for (uint32_t k = 0; k < q->n_after; k++)
+        ended_ps = max_i64(ended_ps, r->request[w->after[q->after_at + k]].finish_ps);
+    cr_expect_eq(r->request[i].arrival_ps, q->n_after > 0 ? ended_ps + q->delay_ps : q->arrival_ps);
+}
+
 Test(engine, every_request_ends_once_with_a_reason, .timeout = 300)
 {
     struct rng rng;
@@ -192,7 +224,8 @@ Test(engine, every_request_ends_once_with_a_reason, .timeout = 300)
             bool is_rejected = q->state == REQ_REJECTED;
             rejected += is_rejected;
             cr_expect_eq(is_rejected, q->reason != REJECT_NONE);
-            cr_expect_geq(q->first_token_ps, w.request[i].arrival_ps);
+            cr_expect_geq(q->first_token_ps, q->arrival_ps);
+            expect_waited(&w, &r, i);
             cr_expect_geq(q->finish_ps, q->first_token_ps);
         }
         cr_expect_eq(rejected, r.rejected);
@@ -217,7 +250,8 @@ static void all_at_once(struct world *w, int64_t n, int64_t input_tokens, int64_
 {
     w->n = n;
     for (int64_t i = 0; i < n; i++)
-        w->request[i] = (struct engine_request){0, input_tokens, output_tokens};
+        w->request[i] =
+            (struct engine_request){.input_tokens = input_tokens, .output_tokens = output_tokens};
 }
 
 Test(engine, makespan_falls_when_bandwidth_rises)
@@ -298,9 +332,10 @@ Test(engine, a_request_that_can_never_fit_is_rejected_and_the_run_goes_on)
     w.model.max_context_tokens = 8192;
     world_compile(&w, 20);
     w.n = 3;
-    w.request[0] = (struct engine_request){0, 100, 10};
-    w.request[1] = (struct engine_request){1, 8183, 10};
-    w.request[2] = (struct engine_request){2, 5000, 10};
+    static const int64_t input_tokens[] = {100, 8183, 5000};
+    for (int i = 0; i < 3; i++)
+        w.request[i] = (struct engine_request){
+            .arrival_ps = i, .input_tokens = input_tokens[i], .output_tokens = 10};
     run_policy(&w, "fixed:tp", false, &r);
     cr_expect_eq(r.completed, 1);
     cr_expect_eq(r.rejected_by[REJECT_TOO_LONG], 1);

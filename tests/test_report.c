@@ -229,15 +229,22 @@ Test(summary, tables_and_notes_read_as_written_here)
     field_release(&f);
 }
 
+/* The second waited for the first, and could have come at once. */
 static const struct engine_request requests[] = {
-    {0, 100, 3}, {1500000000000, 20, 1}, {PS_PER_S * 2 + 1, 9000, 5}};
+    {.input_tokens = 100, .output_tokens = 3},
+    {.input_tokens = 20, .output_tokens = 1, .n_after = 1},
+    {.arrival_ps = PS_PER_S * 2 + 1, .input_tokens = 9000, .output_tokens = 5}};
 
 Test(requests_csv, times_are_exact_and_empty_where_there_are_none)
 {
     struct request_result result[] = {
         {.first_token_ps = 1000000000001, .finish_ps = 1000000000004, .state = REQ_COMPLETED},
-        {.first_token_ps = 1750000000000, .finish_ps = 1750000000000, .preemptions = 2},
-        {.first_token_ps = PS_PER_S * 2 + 1,
+        {.arrival_ps = 1500000000000,
+         .first_token_ps = 1750000000000,
+         .finish_ps = 1750000000000,
+         .preemptions = 2},
+        {.arrival_ps = PS_PER_S * 2 + 1,
+         .first_token_ps = PS_PER_S * 2 + 1,
          .finish_ps = PS_PER_S * 2 + 1,
          .state = REQ_REJECTED,
          .reason = REJECT_TOO_LONG},

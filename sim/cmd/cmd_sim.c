@@ -146,13 +146,15 @@ static int load_trace(struct session *s, const char *path, struct err *err)
     trace_warn(&s->trace, stderr);
     if (trace_select(&s->trace, &s->settings.select, seed, err) < 0)
         return -1;
-    if (s->trace.n_after > 0)
-        return err_set(err, "%s: has requests that wait for others, which sim cannot run yet",
-                       s->trace.path);
     s->request = xcalloc(s->trace.n, sizeof *s->request);
     for (size_t i = 0; i < s->trace.n; i++) {
         const struct trace_request *r = &s->trace.request[i];
-        s->request[i] = (struct engine_request){r->arrival_ps, r->input_tokens, r->output_tokens};
+        s->request[i] = (struct engine_request){.arrival_ps = r->arrival_ps,
+                                                .input_tokens = r->input_tokens,
+                                                .output_tokens = r->output_tokens,
+                                                .delay_ps = r->delay_ps,
+                                                .after_at = r->after_at,
+                                                .n_after = r->n_after};
     }
     return 0;
 }
@@ -181,6 +183,7 @@ static int run_lineup(struct session *s, struct err *err)
     struct engine_input input = {
         .request = s->request,
         .n_requests = (int64_t)s->trace.n,
+        .after = s->trace.after,
         .config = &s->settings.engine,
         .observer = s->plan.f != NULL ? &observer : NULL,
     };

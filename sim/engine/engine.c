@@ -16,14 +16,18 @@ const char *const reject_reason_names[REJECT_COUNT] = {
 struct simulation {
     struct engine engine;
     struct eventq events;
+    struct waits waits;
     struct group *group;
     int64_t n_requests;
     int64_t now_ps;
     struct progress *progress;
 };
 
+/* The first from `req` on that comes at its own time. */
 static void push_arrival(struct simulation *s, int64_t req)
 {
+    while (req < s->n_requests && s->engine.request[req].n_after > 0)
+        req++;
     if (req < s->n_requests)
         eventq_push(&s->events, (struct event){.time_ps = s->engine.request[req].arrival_ps,
                                                .kind = EV_ARRIVAL,
@@ -44,7 +48,8 @@ static void on_arrival(struct simulation *s, const struct event *e)
 {
     struct group *g = &s->group[e->sequence % s->engine.config->replicas];
     s->engine.out->events++;
-    push_arrival(s, e->sequence + 1);
+    if (s->engine.request[e->sequence].n_after == 0)
+        push_arrival(s, e->sequence + 1);
     if (!group_arrive(g, (uint32_t)e->sequence, s->now_ps))
         return;
     if (!g->step.running)
@@ -113,6 +118,8 @@ static void start(struct simulation *s, const struct engine_input *in)
     s->group = xcalloc((size_t)replicas, sizeof *s->group);
     s->engine.flight = xcalloc((size_t)s->n_requests, sizeof *s->engine.flight);
     s->engine.events = &s->events;
+    s->engine.waits = &s->waits;
+    waits_init(&s->waits, in);
     for (int64_t i = 0; i < replicas; i++)
         group_init(&s->group[i], &s->engine, (int)i, &in->policy[i]);
     push_arrival(s, 0);
@@ -125,6 +132,7 @@ static void stop(struct simulation *s)
     free(s->group);
     free(s->engine.flight);
     eventq_release(&s->events);
+    waits_release(&s->waits);
 }
 
 int engine_run(const struct engine_input *in, struct run_result *out, struct err *err)

@@ -14,9 +14,14 @@
 #include "sim/cost/transition.h"
 #include "sim/policy/policy.h"
 
+/* One that waits for others comes delay_ps after the last of them has ended: into the step after
+ * the one that begins then, when it is 0. */
 struct engine_request {
-    int64_t arrival_ps; /* ascending over the array */
+    int64_t arrival_ps; /* ascending over the array; where it waits, the earliest that it can be */
     int64_t input_tokens, output_tokens;
+    int64_t delay_ps;
+    size_t after_at; /* first of n_after in engine_input.after */
+    uint32_t n_after;
 };
 
 enum admission {
@@ -60,7 +65,7 @@ enum reject_reason { REJECT_NONE, REJECT_TOO_LONG, REJECT_KV, REJECT_COUNT };
 extern const char *const reject_reason_names[REJECT_COUNT];
 
 struct request_result {
-    int64_t first_token_ps, finish_ps; /* absolute; of a rejected one: its arrival */
+    int64_t arrival_ps, first_token_ps, finish_ps; /* absolute; of a rejected one all alike */
     int32_t preemptions;
     uint8_t state, reason;
 };
@@ -100,6 +105,7 @@ struct engine_input {
     const struct cost *cost;
     const struct engine_request *request;
     int64_t n_requests;
+    const uint32_t *after; /* what requests wait for: places in `request`, each before their own */
     struct policy *policy; /* one per replica, fresh */
     const struct engine_config *config;
     const struct engine_observer *observer; /* or NULL; needs config->exact */

@@ -58,12 +58,14 @@ static bool could_hold(const struct group *g, int64_t tokens)
 static void reject(struct group *g, uint32_t req, enum reject_reason reason, int64_t now_ps)
 {
     struct run_result *out = g->engine->out;
-    out->request[req] = (struct request_result){.first_token_ps = now_ps,
+    out->request[req] = (struct request_result){.arrival_ps = now_ps,
+                                                .first_token_ps = now_ps,
                                                 .finish_ps = now_ps,
                                                 .state = REQ_REJECTED,
                                                 .reason = (uint8_t)reason};
     out->rejected++;
     out->rejected_by[reason]++;
+    waits_end(g->engine->waits, req, now_ps, g->engine->events);
 }
 
 bool group_arrive(struct group *g, uint32_t req, int64_t now_ps)
@@ -78,6 +80,7 @@ bool group_arrive(struct group *g, uint32_t req, int64_t now_ps)
         reject(g, req, REJECT_KV, now_ps);
         return false;
     }
+    g->engine->out->request[req].arrival_ps = now_ps;
     queue_push_back(&g->waiting, req);
     return true;
 }
@@ -245,9 +248,9 @@ void group_make_room(struct group *g)
 static void record_times(struct run_result *out, const struct engine_config *config,
                          const struct engine_request *r, const struct request_result *t)
 {
-    int64_t ttft_ps = t->first_token_ps - r->arrival_ps, tpot_ps = 0;
+    int64_t ttft_ps = t->first_token_ps - t->arrival_ps, tpot_ps = 0;
     hist_add(&out->ttft_ps, ttft_ps, 1);
-    hist_add(&out->e2e_ps, t->finish_ps - r->arrival_ps, 1);
+    hist_add(&out->e2e_ps, t->finish_ps - t->arrival_ps, 1);
     if (r->output_tokens > 1) {
         tpot_ps = (t->finish_ps - t->first_token_ps) / (r->output_tokens - 1);
         hist_add(&out->tpot_ps, tpot_ps, 1);
@@ -269,6 +272,7 @@ static void finish(struct group *g, uint32_t req, int64_t now_ps)
     out->makespan_ps = now_ps > out->makespan_ps ? now_ps : out->makespan_ps;
     record_times(out, g->engine->config, r, &out->request[req]);
     drop_kv(g, req);
+    waits_end(g->engine->waits, req, now_ps, g->engine->events);
 }
 
 static void grow_held(struct group *g, int64_t n)

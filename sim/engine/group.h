@@ -14,6 +14,7 @@
 #include "sim/engine/eventq.h"
 #include "sim/engine/kv.h"
 #include "sim/engine/queue.h"
+#include "sim/engine/waits.h"
 
 /* What the engine knows of a request while it is in flight. */
 struct flight {
@@ -82,6 +83,7 @@ struct engine {
     const struct engine_observer *observer;
     struct run_result *out;
     struct eventq *events;
+    struct waits *waits;
     struct err *err;
 };
 

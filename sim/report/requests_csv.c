@@ -42,12 +42,12 @@ static void print_times(const struct engine_request *q, const struct request_res
 {
     print_seconds(r->first_token_ps, out);
     print_seconds(r->finish_ps, out);
-    print_seconds(r->first_token_ps - q->arrival_ps, out);
+    print_seconds(r->first_token_ps - r->arrival_ps, out);
     if (q->output_tokens > 1)
         print_seconds((r->finish_ps - r->first_token_ps) / (q->output_tokens - 1), out);
     else
         fputc(',', out);
-    print_seconds(r->finish_ps - q->arrival_ps, out);
+    print_seconds(r->finish_ps - r->arrival_ps, out);
 }
 
 void requests_csv_run(FILE *out, const char *policy, const struct engine_request *request,
@@ -59,7 +59,7 @@ void requests_csv_run(FILE *out, const char *policy, const struct engine_request
         bool completed = result->state == REQ_COMPLETED;
         print_text(policy, out);
         fprintf(out, ",%lld", (long long)i);
-        print_seconds(q->arrival_ps, out);
+        print_seconds(result->arrival_ps, out);
         fprintf(out, ",%lld,%lld,%s,", (long long)q->input_tokens, (long long)q->output_tokens,
                 completed ? "completed" : "rejected");
         print_text(reject_reason_names[result->reason], out);
