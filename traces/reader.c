@@ -7,7 +7,16 @@
 #include "sim/base/mem.h"
 
 const struct trace_reader *const trace_readers[] = {
-    &reader_mooncake, &reader_azure, &reader_vidur, &reader_plain, NULL,
+    &reader_qwen,
+    &reader_ragpulse,
+    &reader_tracelab_rounds,
+    &reader_llmservingsim,
+    &reader_aibrix,
+    &reader_mooncake,
+    &reader_azure,
+    &reader_vidur,
+    &reader_plain,
+    NULL,
 };
 
 int reader_next(struct lines *l, struct err *err)

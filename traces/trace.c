@@ -29,6 +29,8 @@ const char *const trace_note_names[NOTE_COUNT] = {
     [NOTE_WENT_BACK] = "turns earlier than the one before, taken as at once after it",
     [NOTE_CACHED_CUT] = "prefixes longer than their prompt, cut",
     [NOTE_DRAWN] = "requests drawn by lot",
+    [NOTE_DELAY] = "delays that may be meant before or after their turn, taken as before (--delay)",
+    [NOTE_NO_TABLE] = "prompts without hashes, for want of the tables beside the trace",
 };
 
 static int check_tokens(const struct trace *t, const char *what, int64_t tokens, long line,
@@ -117,12 +119,22 @@ int trace_add_waiting(struct trace *t, __int128 delay_ps, int64_t input_tokens,
     return rc;
 }
 
-void trace_wait_for(struct trace *t, size_t request)
+void trace_wait_later(struct trace *t, size_t waiting, size_t request)
 {
-    assert(t->n > 0 && request < UINT32_MAX && request != t->n - 1);
+    assert(waiting < t->n && request < UINT32_MAX && request != waiting);
+    struct trace_request *r = &t->request[waiting];
+    if (r->n_after == 0)
+        r->after_at = t->n_after;
+    assert(r->after_at + r->n_after == t->n_after);
     t->after = xgrow(t->after, &t->cap_after, t->n_after + 1, sizeof *t->after);
     t->after[t->n_after++] = (uint32_t)request;
-    t->request[t->n - 1].n_after++;
+    r->n_after++;
+}
+
+void trace_wait_for(struct trace *t, size_t request)
+{
+    assert(t->n > 0);
+    trace_wait_later(t, t->n - 1, request);
 }
 
 void trace_set_session(struct trace *t, const char *name)

@@ -58,6 +58,8 @@ enum trace_note {
     NOTE_WENT_BACK,  /* earlier than the turn before: taken as at the same time */
     NOTE_CACHED_CUT, /* more cached than prompt tokens: taken as all of them */
     NOTE_DRAWN,      /* drawn by lot: arrival or lengths */
+    NOTE_DELAY,      /* a delay before or after its turn: the file does not tell which */
+    NOTE_NO_TABLE,   /* hashes need a file that does not lie beside the trace */
     NOTE_COUNT
 };
 extern const char *const trace_note_names[NOTE_COUNT];
@@ -117,14 +119,24 @@ struct trace_select {
 /* What the file does not say by itself. */
 struct trace_reading {
     int64_t seed;          /* of what is drawn (stream "trace") */
-    double arrivals_per_s; /* of a table of lengths: a Poisson process of this rate; 0: refuse */
+    double arrivals_per_s; /* where the file has no times: of a Poisson process; 0: refuse */
+    int64_t block_tokens;  /* per hash, where rows have hashes but no size; 0: by their number */
+    int delay;             /* enum trace_delay: what a turn's "delay" is */
 };
 
-/* The option row for the latter. */
+enum trace_delay { DELAY_TOLD, DELAY_BEFORE, DELAY_AFTER };
+
+/* The option rows for these, but for the seed. */
 /* clang-format off */
 #define TRACE_READING_OPTS(base)                                                                   \
     {"arrivals", 0, OPT_F64, (base) + offsetof(struct trace_reading, arrivals_per_s),              \
-     "X", "0", 0, 1e6, NULL, "a table of lengths: let X requests a second arrive, at random"}
+     "X", "0", 0, 1e6, NULL,                                                                       \
+     "a table of lengths, or sessions without a start: let X a second arrive, at random"},         \
+    {"block-tokens", 0, OPT_I64, (base) + offsetof(struct trace_reading, block_tokens),            \
+     "N", "0", 0, 1e6, NULL, "prompt tokens for each of a row's hash_ids (0: by their number)"},   \
+    {"delay", 0, OPT_ENUM, (base) + offsetof(struct trace_reading, delay),                         \
+     "WHEN", "told", 0, 0, "told|before|after",                                                    \
+     "a turn's delay: before it, or after it (told: as the file's sessions show)"}
 /* clang-format on */
 
 /* Read a file, a .gz, "-", or a folder whose files each hold one session. Strict: a malformed row
@@ -150,6 +162,8 @@ int trace_add_waiting(struct trace *t, __int128 delay_ps, int64_t input_tokens,
 /* Of the last request added: it waits for the `request`th added (from 0), which may come later in
  * the file. */
 void trace_wait_for(struct trace *t, size_t request);
+/* The same for the `waiting`th added: all that it waits for is told in one go. */
+void trace_wait_later(struct trace *t, size_t waiting, size_t request);
 /* Attach a prompt-block hash to the last request added. */
 void trace_add_hash(struct trace *t, uint64_t hash);
 /* Where a format tells how much of a prompt it shares, but no hashes: the last request added has
