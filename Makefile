@@ -65,8 +65,10 @@ $(B)/obj/tests/%: C_FLAGS += -Wno-conversion # Criterion's macros trip it
 check:
 	@tests/deps.sh run test check
 	@tests/check.sh
-bench: all
-	@tests/bench.sh $(B)/bin/wavetank
+bench: all $(B)/bin/bench_load
+	@tests/bench.sh $(B)/bin/wavetank $(B)/bin/bench_load
+$(B)/bin/bench_load: $(B)/obj/tests/bench_load.c.o $(archives)
+	$(link) $(LIBS)
 # Another flavour: clang's coverage in every object, libFuzzer's main at the link.
 fuzz:
 	@tests/deps.sh run fuzz

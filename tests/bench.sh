@@ -3,10 +3,10 @@
 #
 # Speed of the simulator on this machine, one core: a recorded hour of traffic (12,031 requests), best of
 # five runs each, with what it costs to read the trace and to simulate every step by itself.
-# usage: tests/bench.sh PROGRAM
+# usage: tests/bench.sh PROGRAM BENCH_LOAD
 set -euo pipefail
 
-program=$1
+program=$1 bench_load=$2
 trace=traces/samples/mooncake_conversation.jsonl.gz
 where=(--model deepseek-v3.2 --cluster b200x8)
 
@@ -38,6 +38,12 @@ row "the same --exact" --policy fixed:dp --rate 0.1 --exact
 began=$(date +%s%N)
 "$program" trace info "$trace" >/dev/null
 echo "reading the trace: $((($(date +%s%N) - began) / 1000000)) ms"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$program" trace convert "$trace" -o "$work/trace.jsonl"
+"$program" trace convert "$trace" -o "$work/trace.wtt"
+"$bench_load" "$work/trace.jsonl" "$trace" "$work/trace.wtt"
 if command -v /usr/bin/time >/dev/null; then
     /usr/bin/time -f 'peak memory of the splash run: %M KiB' \
         "$program" sim "$trace" "${where[@]}" --policy splash --json - 2>&1 >/dev/null | tail -1

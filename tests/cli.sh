@@ -240,6 +240,20 @@ expect "explain --phase prefill: one chunk by default" \
     "batch    prefill: 2 requests of 65,536 tokens, 8,192 query rows each" \
     "$(run explain $machine --context 64K --batch 2 --phase prefill | grep '^batch')"
 
+## trace convert: the published rows, to the byte, by way of the binary form
+expect "trace convert: exit code" 0 "$(run trace convert "$mooncake" -o a.wtt; echo $?)"
+run trace convert a.wtt -o a.jsonl
+expect "trace convert: Mooncake's rows" "$(gzip -dc "$mooncake" | cksum)" "$(cksum <a.jsonl)"
+expect "trace info of a .wtt is the original's" "$(run trace info "$mooncake")" \
+    "$(run trace info a.wtt)"
+expect "sim of a .wtt is the original's" \
+    "$(run sim "$mooncake" $machine --policy fixed:tp --limit 99)" \
+    "$(run sim a.wtt $machine --policy fixed:tp --limit 99)"
+run trace convert "$azure" -o a.csv --limit 2
+expect "trace convert: selections apply" \
+    "arrived_at_s,input_tokens,output_tokens 0,4808,10 0.052,3180,8" "$(xargs <a.csv | tr -d '\r')"
+expect "a pipe is read as text" "$(run trace info a.csv)" "$(run trace info <(cat a.csv))"
+
 ## the README shows what the demo prints
 readme=$(sed -n '/^\$ build\/bin\/wavetank sim/,/^```$/p' "$samples/../../README.md" |
     sed '1d;$d')

@@ -7,6 +7,7 @@
 #include "sim/base/mem.h"
 
 const struct trace_reader *const trace_readers[] = {
+    &reader_servegen,
     &reader_qwen,
     &reader_ragpulse,
     &reader_tracelab_rounds,

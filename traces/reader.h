@@ -25,6 +25,7 @@ struct trace_reader {
 extern const struct trace_reader reader_mooncake, reader_azure, reader_vidur, reader_plain;
 extern const struct trace_reader reader_qwen, reader_ragpulse, reader_llmservingsim;
 extern const struct trace_reader reader_aibrix, reader_tracelab_rounds;
+extern const struct trace_reader reader_servegen;
 extern const struct trace_reader *const trace_readers[]; /* NULL-terminated, in order of trial */
 
 /* The reader that knows the beginning, which is given back to it; NULL with a message. */

@@ -12,6 +12,7 @@
 #include "sim/base/mem.h"
 #include "traces/order.h"
 #include "traces/reader.h"
+#include "traces/wtt.h"
 
 const char *const trace_skip_names[SKIP_COUNT] = {
     [SKIP_NO_OUTPUT] = "zero output tokens",
@@ -242,6 +243,8 @@ int trace_load(struct trace *t, const char *path, const struct trace_reading *re
                struct err *err)
 {
     struct trace loaded = {0};
+    if (wtt_is(path))
+        return wtt_load(t, path, err);
     bool folder = is_folder(path);
     int rc =
         folder ? load_folder(&loaded, path, reading, err) : load_file(&loaded, path, reading, err);

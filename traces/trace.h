@@ -118,7 +118,7 @@ struct trace_select {
 
 /* What the file does not say by itself. */
 struct trace_reading {
-    int64_t seed;          /* of what is drawn (stream "trace") */
+    int64_t seed;          /* of what is drawn (streams that begin with "trace") */
     double arrivals_per_s; /* where the file has no times: of a Poisson process; 0: refuse */
     int64_t block_tokens;  /* per hash, where rows have hashes but no size; 0: by their number */
     int delay;             /* enum trace_delay: what a turn's "delay" is */
@@ -139,9 +139,9 @@ enum trace_delay { DELAY_TOLD, DELAY_BEFORE, DELAY_AFTER };
      "a turn's delay: before it, or after it (told: as the file's sessions show)"}
 /* clang-format on */
 
-/* Read a file, a .gz, "-", or a folder whose files each hold one session. Strict: a malformed row
- * fails with FILE:LINE. Rows that cannot be replayed are skipped and counted; an empty result is an
- * error. */
+/* Read a file, a .gz, a .wtt, "-", or a folder whose files each hold one session. Strict: a
+ * malformed row fails with FILE:LINE. Rows that cannot be replayed are skipped and counted; an
+ * empty result is an error. */
 int trace_load(struct trace *t, const char *path, const struct trace_reading *reading,
                struct err *err);
 /* Apply selections; what is left is re-based to its first arrival. What waits goes where the first

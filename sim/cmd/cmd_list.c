@@ -145,6 +145,8 @@ static void list_formats(FILE *out)
         table_add(&t, "%s", trace_readers[i]->name);
         table_add(&t, "%s", trace_readers[i]->what);
     }
+    table_add(&t, ".wtt");
+    table_add(&t, "binary, of any of these, as \"trace convert\" writes it");
     table_print(&t, out);
     table_release(&t);
 }
