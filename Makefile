@@ -14,7 +14,8 @@ DEMO_TRACE ?= $(firstword $(wildcard traces/samples/mooncake*))
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wconversion \
            -Wno-sign-conversion $(if $(WERROR),-Werror)
 C_FLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -I. $(WARN) -ffp-contract=off \
-           $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+           $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+           $(if $(findstring fuzzer,$(SAN)),-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
 L_FLAGS := $(if $(SAN),-fsanitize=$(SAN))
 LIBS    := -ljansson -lz -lm
 FIT     := -lnlopt

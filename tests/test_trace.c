@@ -207,10 +207,11 @@ static const struct {
     {PLAIN "1,\"2,3\n", ":2: a quoted field does not end with a quote and a comma"},
     {PLAIN "1,\"2\"x,3\n", ":2: a quoted field does not end with a quote and a comma"},
     {"input_tokens,output_tokens,t\n1,2,3\n",
-     ":1: no column \"arrived_at_s\": arrivals are missing, and a table of lengths cannot be "
-     "replayed (the columns here: input_tokens, output_tokens, t)"},
-    {"num_prefill_tokens,num_decode_tokens\n1,2\n",
-     ":1: no column \"arrived_at\": arrivals are missing"},
+     ": has lengths, but no column of arrivals such as \"arrived_at\"; to draw them give "
+     "--arrivals, in requests a second"},
+    {"num_prefill_tokens,num_decode_tokens\n1,2\n", ": has lengths, but no column of arrivals"},
+    {"ContextTokens,GeneratedTokens\n1,2\n",
+     ":1: no column \"TIMESTAMP\" (the columns here: ContextTokens, GeneratedTokens)"},
     {"arrived_at_s,input_tokens\n1,2\n",
      ":1: no column \"output_tokens\" (the columns here: arrived_at_s, input_tokens)"},
     {"arrived_at_s,input_tokens,Prompt_Tokens,output_tokens\n",

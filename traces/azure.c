@@ -8,9 +8,9 @@
 #include "traces/reader.h"
 
 static const struct csv_column columns[] = {
-    {"TIMESTAMP", field_calendar_ps, CSV_ARRIVALS_MISSING},
-    {"ContextTokens", field_tokens, NULL},
-    {"GeneratedTokens", field_tokens, NULL},
+    {"TIMESTAMP", field_calendar_ps, CSV_REQUIRED},
+    {"ContextTokens", field_tokens, CSV_REQUIRED},
+    {"GeneratedTokens", field_tokens, CSV_REQUIRED},
 };
 
 static bool detect(const struct trace_head *h)

@@ -10,7 +10,7 @@
 
 #define GAP_LONG_PS (3600 * PS_PER_S)
 
-enum { CONTEXT_LONG_TOKENS = 1 << 20 };
+enum { CONTEXT_LONG_TOKENS = 1 << 20, EVEN_MIN = 10 };
 
 static void check_order(const struct trace *t, FILE *out)
 {
@@ -91,6 +91,19 @@ static void check_gaps(const struct trace *t, FILE *out)
                 gaps, ps_to_s(longest_ps) / 3600);
 }
 
+/* What a clock measured is never so even. */
+static void check_spacing(const struct trace *t, FILE *out)
+{
+    int64_t step_ps = t->n > EVEN_MIN ? t->request[1].arrival_ps : 0;
+    for (size_t i = 1; i < t->n; i++)
+        if (t->request[i].n_after > 0 ||
+            t->request[i].arrival_ps - t->request[i - 1].arrival_ps != step_ps)
+            return;
+    if (step_ps > 0)
+        fprintf(out, "%s: every request comes %g s after the one before: are the times made up?\n",
+                t->path, ps_to_s(step_ps));
+}
+
 static void check_contexts(const struct trace *t, FILE *out)
 {
     size_t n = 0;
@@ -110,7 +123,8 @@ static void check_contexts(const struct trace *t, FILE *out)
 void trace_print_check(const struct trace *t, FILE *out)
 {
     static void (*const checks[])(const struct trace *, FILE *) = {
-        check_order, check_skips, check_ties, check_duplicates, check_gaps, check_contexts,
+        check_order, check_skips,   check_ties,     check_duplicates,
+        check_gaps,  check_spacing, check_contexts,
     };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         checks[i](t, out);

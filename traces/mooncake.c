@@ -4,13 +4,12 @@
  * Dynamo, AIPerf and genai-perf read: JSON Lines, one request each, with a hash for every block of
  * the prompt. Rows of one session may wait for one another, and any row for others by name.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/mem.h"
-#include "sim/base/rng.h"
 #include "sim/base/units.h"
+#include "traces/arrivals.h"
 #include "traces/chain.h"
 #include "traces/hashes.h"
 #include "traces/named_waits.h"
@@ -49,8 +48,7 @@ struct reading {
     struct wait *wait;
     size_t n_waits, cap_waits;
     struct named_waits by_name;
-    struct rng rng;
-    __int128 drawn_ps;
+    struct arrivals starts;
 };
 
 static bool detect(const struct trace_head *h)
@@ -131,12 +129,8 @@ static int start(struct reading *m, const struct row *r, const struct request *q
                         "no key \"timestamp\": nothing says when session \"%.60s\" begins "
                         "(--arrivals X draws it)",
                         q->session);
-    if (q->at_ps == ABSENT) {
-        double gap_s = -log1p(-rng_f64(&m->rng)) / m->how->arrivals_per_s;
-        m->drawn_ps += (__int128)(gap_s * (double)PS_PER_S);
-        m->t->noted[NOTE_DRAWN]++;
-    }
-    *start_ps = q->at_ps == ABSENT ? m->drawn_ps : q->at_ps;
+    m->t->noted[NOTE_DRAWN] += q->at_ps == ABSENT;
+    *start_ps = q->at_ps == ABSENT ? arrivals_next(&m->starts) : q->at_ps;
     return 0;
 }
 
@@ -282,7 +276,7 @@ static int read_rows(struct trace *t, struct lines *l, const struct trace_readin
 {
     static const struct block_sizes usual = {2, {512, 16}};
     struct reading m = {.t = t, .how = how, .sizes = block_sizes_begin(t, how, usual)};
-    rng_stream(&m.rng, (uint64_t)how->seed, "trace");
+    arrivals_begin(&m.starts, how);
     int rc = row_each(l, add_row, &m, err);
     if (rc == 0 && (set_waits(&m, err) < 0 || named_waits_resolve(&m.by_name, t, err) < 0))
         rc = -1;

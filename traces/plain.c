@@ -7,9 +7,9 @@
 #include "traces/reader.h"
 
 static const struct csv_column columns[] = {
-    {"arrived_at_s|arrival_s|arrival_time_s", field_seconds_ps, CSV_ARRIVALS_MISSING},
-    {"input_tokens|prompt_tokens", field_tokens, NULL},
-    {"output_tokens|completion_tokens", field_tokens, NULL},
+    {"arrived_at_s|arrival_s|arrival_time_s", field_seconds_ps, CSV_REQUIRED},
+    {"input_tokens|prompt_tokens", field_tokens, CSV_REQUIRED},
+    {"output_tokens|completion_tokens", field_tokens, CSV_REQUIRED},
 };
 
 static bool detect(const struct trace_head *h)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim/base/mem.h"
 
@@ -15,6 +16,14 @@ const struct trace_reader *const trace_readers[] = {
     &reader_aibrix,
     &reader_mooncake,
     &reader_azure,
+    &reader_burstgpt,
+    &reader_sarathi,
+    &reader_splitwise,
+    &reader_tracelab_csv,
+    &reader_blis,
+    &reader_openhands_csv,
+    &reader_weka_csv,
+    &reader_lengths,
     &reader_vidur,
     &reader_plain,
     NULL,
@@ -60,6 +69,18 @@ bool reader_has_key(const struct trace_head *h, const char *key)
     char quoted[64];
     snprintf(quoted, sizeof quoted, "\"%s\"", key);
     return strstr(h->line, quoted) != NULL || strstr(h->text, quoted) != NULL;
+}
+
+char *reader_beside(const char *path, const char *ending, const char *other)
+{
+    size_t len = strlen(path), end = strlen(ending);
+    if (len <= end || strcmp(path + len - end, ending) != 0)
+        return NULL;
+    char *beside = xasprintf("%.*s%s", (int)(len - end), path, other);
+    if (access(beside, R_OK) == 0)
+        return beside;
+    free(beside);
+    return NULL;
 }
 
 /* What Jansson reads from. */

@@ -26,6 +26,9 @@ extern const struct trace_reader reader_mooncake, reader_azure, reader_vidur, re
 extern const struct trace_reader reader_qwen, reader_ragpulse, reader_llmservingsim;
 extern const struct trace_reader reader_aibrix, reader_tracelab_rounds;
 extern const struct trace_reader reader_servegen;
+extern const struct trace_reader reader_burstgpt, reader_sarathi, reader_splitwise, reader_lengths;
+extern const struct trace_reader reader_tracelab_csv, reader_blis, reader_openhands_csv;
+extern const struct trace_reader reader_weka_csv;
 extern const struct trace_reader *const trace_readers[]; /* NULL-terminated, in order of trial */
 
 /* The reader that knows the beginning, which is given back to it; NULL with a message. */
@@ -37,5 +40,8 @@ int reader_next(struct lines *l, struct err *err);
 json_t *reader_json(struct lines *l, struct err *err);
 /* Whether the beginning has "key" as JSON writes a key. */
 bool reader_has_key(const struct trace_head *h, const char *key);
+/* For formats of two files: `path` with `ending` replaced, in fresh memory; NULL when it does not
+ * end so, or there is no such file. */
+char *reader_beside(const char *path, const char *ending, const char *other);
 
 #endif

@@ -29,9 +29,11 @@ const char *const trace_note_names[NOTE_COUNT] = {
     [NOTE_NO_TIME] = "waits of unknown length, taken as 0",
     [NOTE_WENT_BACK] = "turns earlier than the one before, taken as at once after it",
     [NOTE_CACHED_CUT] = "prefixes longer than their prompt, cut",
-    [NOTE_DRAWN] = "requests drawn by lot",
+    [NOTE_DRAWN] = "arrivals or lengths drawn by lot",
     [NOTE_DELAY] = "delays that may be meant before or after their turn, taken as before (--delay)",
     [NOTE_NO_TABLE] = "prompts without hashes, for want of the tables beside the trace",
+    [NOTE_NO_START] = "sessions of unknown start, taken as 0",
+    [NOTE_NEW_PREFIX] = "prefixes longer than what the file has before them, the rest taken as new",
 };
 
 static int check_tokens(const struct trace *t, const char *what, int64_t tokens, long line,
@@ -59,12 +61,24 @@ static int extend_span(struct trace *t, __int128 at_ps, long line, struct err *e
     return 0;
 }
 
+/* A line of a few bytes may stand for any number of blocks. */
+static int check_blocks(const struct trace *t, int64_t input_tokens, long line, struct err *err)
+{
+    if (t->block_tokens == 0 ||
+        ceil_div_i64(input_tokens, t->block_tokens) <= TRACE_BLOCKS_MAX - (int64_t)t->n_hashes)
+        return 0;
+    return err_at(err, t->path, line,
+                  "the prompts up to here have more than %lld blocks of %d tokens; split the file",
+                  TRACE_BLOCKS_MAX, t->block_tokens);
+}
+
 /* 1: they are fit, 0: skipped and counted. */
 static int admit(struct trace *t, int64_t input_tokens, int64_t output_tokens, long line,
                  struct err *err)
 {
     if (check_tokens(t, "input", input_tokens, line, err) < 0 ||
-        check_tokens(t, "output", output_tokens, line, err) < 0)
+        check_tokens(t, "output", output_tokens, line, err) < 0 ||
+        check_blocks(t, input_tokens, line, err) < 0)
         return -1;
     if (input_tokens > 0 && output_tokens > 0)
         return 1;

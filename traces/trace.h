@@ -20,6 +20,12 @@
 
 #define TRACE_SPAN_MAX_PS 8640000000000000000LL /* 100 days; int64 holds 106 */
 #define TRACE_TOKENS_MAX  (1LL << 40)
+/* Blocks of all prompts, where these have block_tokens: 4 GiB of hashes, little when fuzzing. */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define TRACE_BLOCKS_MAX (1LL << 16)
+#else
+#define TRACE_BLOCKS_MAX (1LL << 29)
+#endif
 
 /* A request comes at a time of its own, or some time after the last of those that it waits for has
  * ended (a closed loop: the next turn, the work that sub-agents were sent for). */
@@ -60,6 +66,8 @@ enum trace_note {
     NOTE_DRAWN,      /* drawn by lot: arrival or lengths */
     NOTE_DELAY,      /* a delay before or after its turn: the file does not tell which */
     NOTE_NO_TABLE,   /* hashes need a file that does not lie beside the trace */
+    NOTE_NO_START,   /* a session that begins at a time that the file does not know: at 0 */
+    NOTE_NEW_PREFIX, /* more cached than the file has before it: the rest is taken as new */
     NOTE_COUNT
 };
 extern const char *const trace_note_names[NOTE_COUNT];
@@ -152,8 +160,8 @@ int trace_select(struct trace *t, const struct trace_select *s, uint64_t seed, s
 void trace_release(struct trace *t);
 
 /* Append one request (a reader's way in); the arrival is by the file's own clock. Refuses negative
- * values, more than TRACE_TOKENS_MAX and a span of TRACE_SPAN_MAX_PS with FILE:LINE. Returns 1 when
- * added, 0 when skipped and counted for having no tokens, -1 on error. */
+ * values, more than TRACE_TOKENS_MAX or TRACE_BLOCKS_MAX and a span of TRACE_SPAN_MAX_PS with
+ * FILE:LINE. Returns 1 when added, 0 when skipped and counted for having no tokens, -1 on error. */
 int trace_add(struct trace *t, __int128 arrival_ps, int64_t input_tokens, int64_t output_tokens,
               long line, struct err *err);
 /* The same for one that waits: trace_wait_for() must follow when it was added. */

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Request traces as Vidur writes them (microsoft/vidur): CSV with arrivals in seconds. Its tables
- * of lengths alone, which have no arrivals, are told apart and refused.
+ * Request traces as Vidur writes them (microsoft/vidur): CSV with arrivals in seconds.
  */
 #include "traces/csv.h"
 #include "traces/field.h"
 #include "traces/reader.h"
 
 static const struct csv_column columns[] = {
-    {"arrived_at|arrived_at_s", field_seconds_ps, CSV_ARRIVALS_MISSING},
-    {"num_prefill_tokens", field_tokens, NULL},
-    {"num_decode_tokens", field_tokens, NULL},
+    {"arrived_at|arrived_at_s", field_seconds_ps, CSV_REQUIRED},
+    {"num_prefill_tokens", field_tokens, CSV_REQUIRED},
+    {"num_decode_tokens", field_tokens, CSV_REQUIRED},
 };
 
 static bool detect(const struct trace_head *h)

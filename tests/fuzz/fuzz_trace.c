@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ssize_t written = pwrite(fd, data, size, 0);
     int truncated = ftruncate(fd, (off_t)size);
     assert(written == (ssize_t)size && truncated == 0);
-    if (trace_load(&t, path, &(struct trace_reading){0}, &err) == 0)
+    if (trace_load(&t, path, &(struct trace_reading){.arrivals_per_s = 1}, &err) == 0)
         use(&t, sink);
     else
         assert(err.set && err.kind == ERR_INPUT);
