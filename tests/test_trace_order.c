@@ -171,3 +171,26 @@ Test(trace_order, prompts_share_whole_blocks)
     cr_expect_eq(trace_prefix_max(&t).hit_blocks, 1 + 2);
     trace_release(&t);
 }
+
+Test(trace_order, a_cap_cuts_waits_and_is_counted)
+{
+    struct trace_select s = TRACE_SELECT_ALL;
+    struct trace t = fan_in();
+    order(&t);
+    s.wait_cap_ps = 3 * PS_PER_S; /* of 5 s and 2 s */
+    choose(&t, &s);
+    expect(&t, (int[]){0, 3, 10, 12}, (int[]){2, 3, 1, 4}, 4);
+    cr_expect_eq(t.waits_capped, 1);
+    cr_expect_eq(t.request[1].delay_ps, 3 * PS_PER_S);
+    trace_release(&t);
+}
+
+Test(trace_order, prompts_of_impossible_length_have_no_blocks)
+{
+    struct err err = ERR_NONE;
+    struct trace t = begin();
+    cr_assert_eq(trace_add(&t, 0, 1LL << 25, 5, 1, &err), 1);
+    trace_share_prompt(&t, 0, 0);
+    cr_expect_eq(t.n_hashes, 0);
+    trace_release(&t);
+}

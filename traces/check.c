@@ -10,7 +10,7 @@
 
 #define GAP_LONG_PS (3600 * PS_PER_S)
 
-enum { CONTEXT_LONG_TOKENS = 1 << 20, EVEN_MIN = 10 };
+enum { CONTEXT_LONG_TOKENS = 1 << 20, NUMBERED_MIN = 10 };
 
 static void check_order(const struct trace *t, FILE *out)
 {
@@ -25,6 +25,34 @@ static void check_skips(const struct trace *t, FILE *out)
         if (t->skipped[i] > 0)
             fprintf(out, "%s: rows skipped for %s: %lld\n", t->path, trace_skip_names[i],
                     (long long)t->skipped[i]);
+}
+
+static void check_notes(const struct trace *t, FILE *out)
+{
+    for (int i = 0; i < NOTE_COUNT; i++)
+        if (t->noted[i] > 0)
+            fprintf(out, "%s: %s: %lld\n", t->path, trace_note_names[i], (long long)t->noted[i]);
+}
+
+/* Times such as 0, 1, 2, ... are a row's number put where its time should be. */
+static void check_numbered(const struct trace *t, FILE *out)
+{
+    int64_t before_ps = 0, step_ps = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct trace_request *r = &t->request[i];
+        if (r->n_after > 0)
+            continue;
+        if (n == 1)
+            step_ps = r->arrival_ps - before_ps;
+        if (n > 0 && (step_ps == 0 || r->arrival_ps - before_ps != step_ps))
+            return;
+        before_ps = r->arrival_ps;
+        n++;
+    }
+    if (n >= NUMBERED_MIN)
+        fprintf(out, "%s: arrivals are all exactly %g s apart: are they row numbers?\n", t->path,
+                ps_to_s(step_ps));
 }
 
 static void check_ties(const struct trace *t, FILE *out)
@@ -91,17 +119,43 @@ static void check_gaps(const struct trace *t, FILE *out)
                 gaps, ps_to_s(longest_ps) / 3600);
 }
 
-/* What a clock measured is never so even. */
-static void check_spacing(const struct trace *t, FILE *out)
+/* Gaps between arrivals of one session, as far as the file tells these. */
+static void check_session_gaps(const struct trace *t, FILE *out)
 {
-    int64_t step_ps = t->n > EVEN_MIN ? t->request[1].arrival_ps : 0;
-    for (size_t i = 1; i < t->n; i++)
-        if (t->request[i].n_after > 0 ||
-            t->request[i].arrival_ps - t->request[i - 1].arrival_ps != step_ps)
-            return;
-    if (step_ps > 0)
-        fprintf(out, "%s: every request comes %g s after the one before: are the times made up?\n",
-                t->path, ps_to_s(step_ps));
+    int64_t *before_ps = xcalloc(t->session.n + 1, sizeof *before_ps), longest_ps = 0;
+    bool *begun = xcalloc(t->session.n + 1, sizeof *begun);
+    size_t gaps = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct trace_request *r = &t->request[i];
+        if (r->session == TRACE_NO_SESSION)
+            continue;
+        int64_t gap_ps = r->arrival_ps - before_ps[r->session];
+        if (r->n_after == 0 && begun[r->session] && gap_ps > GAP_LONG_PS) {
+            gaps++;
+            longest_ps = gap_ps > longest_ps ? gap_ps : longest_ps;
+        }
+        before_ps[r->session] = r->arrival_ps;
+        begun[r->session] = true;
+    }
+    if (gaps > 0)
+        fprintf(out, "%s: gaps above 1 h inside sessions: %zu, the longest %.3f h\n", t->path, gaps,
+                ps_to_s(longest_ps) / 3600);
+    free(before_ps);
+    free(begun);
+}
+
+static void check_waits(const struct trace *t, FILE *out)
+{
+    size_t waits = 0;
+    int64_t longest_ps = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        int64_t wait_ps = t->request[i].delay_ps;
+        waits += wait_ps > GAP_LONG_PS;
+        longest_ps = wait_ps > longest_ps ? wait_ps : longest_ps;
+    }
+    if (waits > 0)
+        fprintf(out, "%s: waits above 1 h: %zu, the longest %.3f h; see --wait-cap\n", t->path,
+                waits, ps_to_s(longest_ps) / 3600);
 }
 
 static void check_contexts(const struct trace *t, FILE *out)
@@ -115,16 +169,19 @@ static void check_contexts(const struct trace *t, FILE *out)
         n++;
         line = line ? line : r->line;
     }
-    if (n > 0)
-        fprintf(out, "%s: contexts above %d tokens: %zu, the first at line %ld\n", t->path,
-                CONTEXT_LONG_TOKENS, n, line);
+    if (n == 0)
+        return;
+    fprintf(out, "%s: contexts above %d tokens: %zu", t->path, CONTEXT_LONG_TOKENS, n);
+    if (line > 0)
+        fprintf(out, ", the first at line %ld", line);
+    fputc('\n', out);
 }
 
 void trace_print_check(const struct trace *t, FILE *out)
 {
     static void (*const checks[])(const struct trace *, FILE *) = {
-        check_order, check_skips,   check_ties,     check_duplicates,
-        check_gaps,  check_spacing, check_contexts,
+        check_order,      check_skips, check_notes,        check_numbered, check_ties,
+        check_duplicates, check_gaps,  check_session_gaps, check_waits,    check_contexts,
     };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         checks[i](t, out);

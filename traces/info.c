@@ -163,26 +163,51 @@ static void print_prefix(const struct trace *t, FILE *out)
         fprintf(out, "unknown: no block hashes\n");
 }
 
-static int64_t count_skipped(const struct trace *t)
+static void print_sessions(const struct trace *t, FILE *out)
 {
-    int64_t n = 0;
-    for (int i = 0; i < SKIP_COUNT; i++)
-        n += t->skipped[i];
-    return n;
+    struct trace_sessions s = trace_sessions(t);
+    char n[32], max[32];
+    print_head("sessions", out);
+    if (s.sessions > 0)
+        fprintf(out, "%s; requests in one: p50 %lld, max %s\n",
+                units_count(s.sessions, n, sizeof n), (long long)s.turns_p50,
+                units_count(s.turns_max, max, sizeof max));
+    else
+        fputs("unknown\n", out);
+    if (s.waiting == 0)
+        return;
+    print_head("waiting", out);
+    fprintf(out, "%.1f%% of requests, for others to end; the longest chain has %s\n",
+            100 * (double)s.waiting / (double)t->n, units_count(s.chain_max, max, sizeof max));
 }
 
-/* "3 (2 with zero output tokens, 1 with zero input tokens)" or "0" */
-static void print_skipped(const struct trace *t, FILE *out)
+/* A line for each count, the first behind the label. */
+static void print_counts(const char *label, const int64_t *count, const char *const *names, int n,
+                         FILE *out)
 {
-    const char *sep = " (";
-    fprintf(out, "%lld", (long long)count_skipped(t));
-    for (int i = 0; i < SKIP_COUNT; i++) {
-        if (t->skipped[i] == 0)
+    char buf[32];
+    for (int i = 0; i < n; i++) {
+        if (count[i] == 0)
             continue;
-        fprintf(out, "%s%lld with %s", sep, (long long)t->skipped[i], trace_skip_names[i]);
-        sep = ", ";
+        print_head(label, out);
+        fprintf(out, "%s %s\n", units_count(count[i], buf, sizeof buf), names[i]);
+        label = "";
     }
-    fputs(sep[0] == ',' ? ")" : "", out);
+}
+
+static void print_oddities(const struct trace *t, FILE *out)
+{
+    char buf[32];
+    print_head("skipped rows", out);
+    fprintf(out, "%s\n", units_count(trace_count_skips(t), buf, sizeof buf));
+    print_counts("  with", t->skipped, trace_skip_names, SKIP_COUNT, out);
+    print_counts("noted", t->noted, trace_note_names, NOTE_COUNT, out);
+    if (t->waits_capped > 0) {
+        print_head("waits capped", out);
+        fprintf(out, "%s\n", units_count(t->waits_capped, buf, sizeof buf));
+    }
+    print_head("out of order", out);
+    fprintf(out, "%s\n", units_count(t->out_of_order, buf, sizeof buf));
 }
 
 void trace_print_info(const struct trace *t, FILE *out)
@@ -197,11 +222,9 @@ void trace_print_info(const struct trace *t, FILE *out)
     fprintf(out, "%.3f s\n", ps_to_s(t->last_ps));
     print_rate(t, out);
     print_prefix(t, out);
-    print_head("skipped rows", out);
-    print_skipped(t, out);
+    print_sessions(t, out);
+    print_oddities(t, out);
     fputc('\n', out);
-    print_head("out of order", out);
-    fprintf(out, "%lld\n\n", (long long)t->out_of_order);
     print_token_table(t, out);
 }
 
@@ -217,17 +240,44 @@ static json_t *lengths_json(const struct trace *t, bool output)
     return obj;
 }
 
+static json_t *counts_json(const int64_t *count, const char *const *names, int n)
+{
+    json_t *obj = json_object();
+    for (int i = 0; i < n; i++)
+        if (count[i] > 0)
+            json_object_set_new(obj, names[i], json_integer(count[i]));
+    return obj;
+}
+
+static void add_sessions_json(json_t *obj, const struct trace *t)
+{
+    struct trace_sessions s = trace_sessions(t);
+    const struct {
+        const char *key;
+        int64_t value;
+    } counts[] = {{"sessions", s.sessions},
+                  {"session_requests_p50", s.turns_p50},
+                  {"session_requests_max", s.turns_max},
+                  {"waiting", s.waiting},
+                  {"chain_max", s.chain_max},
+                  {"waits_capped", t->waits_capped}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_object_set_new(obj, counts[i].key, json_integer(counts[i].value));
+}
+
 json_t *trace_info_json(const struct trace *t)
 {
     json_t *obj = json_object();
     json_object_set_new(obj, "format", json_string(t->format));
     json_object_set_new(obj, "requests", json_integer((json_int_t)t->n));
-    json_object_set_new(obj, "skipped", json_integer(count_skipped(t)));
+    json_object_set_new(obj, "skipped", json_integer(trace_count_skips(t)));
     json_object_set_new(obj, "span_s", json_num(ps_to_s(t->last_ps)));
     json_object_set_new(obj, "input_tokens", lengths_json(t, false));
     json_object_set_new(obj, "output_tokens", lengths_json(t, true));
     json_object_set_new(obj, "prefix_hit_frac_max", json_num(trace_prefix_hit_frac_max(t)));
-    json_object_set_new(obj, "sessions", json_integer((json_int_t)t->session.n));
+    add_sessions_json(obj, t);
+    json_object_set_new(obj, "skipped_for", counts_json(t->skipped, trace_skip_names, SKIP_COUNT));
+    json_object_set_new(obj, "noted", counts_json(t->noted, trace_note_names, NOTE_COUNT));
     return obj;
 }
 
@@ -236,10 +286,10 @@ void trace_warn(const struct trace *t, FILE *out)
     if (t->out_of_order > 0)
         fprintf(out, "wavetank: %s: rows earlier than the row before, now sorted by time: %lld\n",
                 t->path, (long long)t->out_of_order);
-    if (count_skipped(t) > 0) {
-        fprintf(out, "wavetank: %s: rows skipped: ", t->path);
-        print_skipped(t, out);
-        fputc('\n', out);
+    if (trace_count_skips(t) > 0) {
+        char *skipped = trace_describe_skips(t);
+        fprintf(out, "wavetank: %s: rows skipped: %s\n", t->path, skipped);
+        free(skipped);
     }
     for (int i = 0; i < NOTE_COUNT; i++)
         if (t->noted[i] > 0)

@@ -9,6 +9,10 @@
 
 const struct trace_reader *const trace_readers[] = {
     &reader_servegen,
+    &reader_weka,
+    &reader_otel,
+    &reader_openhands,
+    &reader_sweagent,
     &reader_qwen,
     &reader_ragpulse,
     &reader_tracelab_rounds,

@@ -29,6 +29,7 @@ extern const struct trace_reader reader_servegen;
 extern const struct trace_reader reader_burstgpt, reader_sarathi, reader_splitwise, reader_lengths;
 extern const struct trace_reader reader_tracelab_csv, reader_blis, reader_openhands_csv;
 extern const struct trace_reader reader_weka_csv;
+extern const struct trace_reader reader_weka, reader_otel, reader_sweagent, reader_openhands;
 extern const struct trace_reader *const trace_readers[]; /* NULL-terminated, in order of trial */
 
 /* The reader that knows the beginning, which is given back to it; NULL with a message. */

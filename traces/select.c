@@ -65,6 +65,15 @@ static void keep(struct trace *t, const struct trace_select *s, uint64_t seed)
     free(k.new_at);
 }
 
+static void cap_waits(struct trace *t, int64_t cap_ps)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct trace_request *r = &t->request[i];
+        t->waits_capped += r->delay_ps > cap_ps;
+        r->delay_ps = r->delay_ps > cap_ps ? cap_ps : r->delay_ps;
+    }
+}
+
 static int warp(struct trace *t, double rate, struct err *err)
 {
     if ((double)t->last_ps / rate >= (double)TRACE_SPAN_MAX_PS)
@@ -99,6 +108,8 @@ int trace_select(struct trace *t, const struct trace_select *s, uint64_t seed, s
     keep(t, s, seed);
     if (t->n == 0)
         return err_set(err, "%s: the selection (--from, --to, --sample) keeps no request", t->path);
+    if (s->wait_cap_ps > 0)
+        cap_waits(t, s->wait_cap_ps);
     if (order_requests(t, err) < 0 || (s->rate != 1 && warp(t, s->rate, err) < 0) ||
         (s->spread_ps > 0 && spread(t, s->spread_ps, seed, err) < 0))
         return -1;

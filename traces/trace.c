@@ -14,6 +14,8 @@
 #include "traces/reader.h"
 #include "traces/wtt.h"
 
+enum { SHARED_TOKENS_MAX = 1 << 24 };
+
 const char *const trace_skip_names[SKIP_COUNT] = {
     [SKIP_NO_OUTPUT] = "zero output tokens",
     [SKIP_NO_INPUT] = "zero input tokens",
@@ -35,6 +37,32 @@ const char *const trace_note_names[NOTE_COUNT] = {
     [NOTE_NO_START] = "sessions of unknown start, taken as 0",
     [NOTE_NEW_PREFIX] = "prefixes longer than what the file has before them, the rest taken as new",
 };
+
+int64_t trace_count_skips(const struct trace *t)
+{
+    int64_t n = 0;
+    for (int i = 0; i < SKIP_COUNT; i++)
+        n += t->skipped[i];
+    return n;
+}
+
+char *trace_describe_skips(const struct trace *t)
+{
+    char *text = xasprintf("%lld", (long long)trace_count_skips(t));
+    const char *separator = " (";
+    for (int i = 0; i < SKIP_COUNT; i++) {
+        if (t->skipped[i] == 0)
+            continue;
+        char *longer = xasprintf("%s%s%lld with %s", text, separator, (long long)t->skipped[i],
+                                 trace_skip_names[i]);
+        free(text);
+        text = longer;
+        separator = ", ";
+    }
+    char *closed = xasprintf("%s%s", text, separator[0] == ',' ? ")" : "");
+    free(text);
+    return closed;
+}
 
 static int check_tokens(const struct trace *t, const char *what, int64_t tokens, long line,
                         struct err *err)
@@ -171,6 +199,8 @@ void trace_share_prompt(struct trace *t, size_t before, int64_t shared_tokens)
     assert(t->n > 0 && t->block_tokens > 0 && t->request[t->n - 1].n_hashes == 0);
     const struct trace_request *r = &t->request[t->n - 1];
     int64_t blocks = ceil_div_i64(r->input_tokens, t->block_tokens), shared = 0;
+    if (r->input_tokens > SHARED_TOKENS_MAX)
+        return;
     size_t from = 0;
     if (shared_tokens > 0) {
         assert(before < t->n - 1);
@@ -253,6 +283,16 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static int fail_empty(const struct trace *t, const char *path, struct err *err)
+{
+    char *skipped = trace_describe_skips(t);
+    bool any = strcmp(skipped, "0") != 0;
+    int rc = err_at(err, path, 0, "holds no request with input and output tokens%s%s",
+                    any ? "; rows skipped: " : "", any ? skipped : "");
+    free(skipped);
+    return rc;
+}
+
 int trace_load(struct trace *t, const char *path, const struct trace_reading *reading,
                struct err *err)
 {
@@ -263,8 +303,7 @@ int trace_load(struct trace *t, const char *path, const struct trace_reading *re
     int rc =
         folder ? load_folder(&loaded, path, reading, err) : load_file(&loaded, path, reading, err);
     if (rc == 0 && loaded.n == 0)
-        rc = err_at(err, loaded.path != NULL ? loaded.path : path, 0,
-                    "holds no request with input and output tokens");
+        rc = fail_empty(&loaded, folder || loaded.path == NULL ? path : loaded.path, err);
     if (rc == 0)
         rc = order_requests(&loaded, err);
     if (rc == 0 && folder) {
@@ -285,5 +324,6 @@ void trace_release(struct trace *t)
     free(t->hash);
     free(t->after);
     names_release(&t->session);
+    names_release(&t->contents);
     *t = (struct trace){0};
 }

@@ -85,11 +85,13 @@ struct trace {
     struct names session;
     int64_t skipped[SKIP_COUNT];
     int64_t noted[NOTE_COUNT];
+    int64_t waits_capped; /* by --wait-cap */
     int64_t out_of_order; /* rows that came earlier than the row before; sorted, with one warning */
 
     __int128 origin_ps;        /* arrivals count from here: the first one, by the file's clock */
     bool has_origin;           /* while reading */
     uint64_t n_own_blocks;     /* of trace_share_prompt() */
+    struct names contents;     /* while reading: digests of sessions, to see duplicates */
     bool calendar;             /* the file's clock counts from 1970-01-01 UTC */
     int64_t first_ps, last_ps; /* earliest and latest arrival: 0 and the span once loaded */
 };
@@ -101,6 +103,7 @@ struct trace_select {
     int64_t limit;          /* keep the first so many; 0: all */
     double rate;            /* time warp: arrivals at `rate` times the recorded rate */
     int64_t spread_ps;      /* spread equal arrivals uniformly over so long (stream "spread") */
+    int64_t wait_cap_ps;    /* cut longer waits to so long; 0: none */
 };
 
 /* Keeps everything as it is; the options' defaults. */
@@ -121,7 +124,10 @@ struct trace_select {
      "X", "1", 1e-6, 1e6, NULL, "replay at X times the recorded rate"},                            \
     {"spread", 0, OPT_TIME, (base) + offsetof(struct trace_select, spread_ps),                     \
      "TIME", "0s", 0, 0, NULL,                                                                     \
-     "spread requests that share a timestamp over so long (3s for Mooncake)"}
+     "spread requests that share a timestamp over so long (3s for Mooncake)"},                     \
+    {"wait-cap", 0, OPT_TIME, (base) + offsetof(struct trace_select, wait_cap_ps),                 \
+     "TIME", "0s", 0, 0, NULL,                                                                     \
+     "cut waits between turns of a session to so long (0: none)"}
 /* clang-format on */
 
 /* What the file does not say by itself. */
@@ -177,7 +183,8 @@ void trace_add_hash(struct trace *t, uint64_t hash);
 /* Where a format tells how much of a prompt it shares, but no hashes: the last request added has
  * the first shared_tokens of the prompt of `before` (by number of addition; none where shared is
  * 0), whole blocks of t->block_tokens, and blocks of its own behind them, the last one as far as it
- * goes. Of prompts made so, equal hashes mean equal blocks after equal ones. */
+ * goes; no blocks at all above 2^24 tokens, since a few bytes of a file must not cost gigabytes. Of
+ * prompts made so, equal hashes mean equal blocks after equal ones. */
 void trace_share_prompt(struct trace *t, size_t before, int64_t shared_tokens);
 /* The session of this name to the last request added. */
 void trace_set_session(struct trace *t, const char *name);
@@ -191,6 +198,19 @@ struct trace_prefix {
 struct trace_prefix trace_prefix_max(const struct trace *t);
 /* hit_tokens as a share of all prompt tokens. */
 double trace_prefix_hit_frac_max(const struct trace *t);
+
+/* What belongs together and what waits. */
+struct trace_sessions {
+    int64_t sessions;             /* that have requests */
+    int64_t turns_p50, turns_max; /* requests of one */
+    int64_t waiting;              /* requests that wait for others */
+    int64_t chain_max; /* most requests of which each waits for the one before; 0: none */
+};
+struct trace_sessions trace_sessions(const struct trace *t);
+
+int64_t trace_count_skips(const struct trace *t);
+/* "3 (2 with zero output tokens, 1 with zero input tokens)" or "0", to be freed. */
+char *trace_describe_skips(const struct trace *t);
 
 /* `trace info`: a table on `out`; or the JSON object of design section 8. */
 void trace_print_info(const struct trace *t, FILE *out);
