@@ -193,7 +193,7 @@ Test(trace_csv, tracelab_rounds_wait_for_the_one_before)
                             "0,100,1,576,128,64,100.5\n"
                             "1,300,1,448,100,48,0\n"
                             "0,100,2,768,128,64,0\n");
-    cr_expect_str_eq(t.format, "tracelab_csv");
+    cr_expect_str_eq(t.format, "tracelab-csv");
     EXPECT(t, {2, 0, 0, 512, 64, -1, 0, 0}, {4, 100000, 100000, 704, 64, 0, 8, 0},
            {3, 200000, 0, 400, 48, -1, 0, 0}, {6, 200500, 100500, 896, 64, 1, 11, 1},
            {5, 280000, 80000, 548, 48, 2, 6, 2});
@@ -286,7 +286,7 @@ Test(trace_csv, openhands_calls_wait_for_the_action_between)
     struct trace t = loaded_with(CALLS, "tools.csv",
                                  "instance,action,observation,latency_s,observation_chars\n"
                                  "a,recall,recall,9,1\nb,recall,recall,9,1\na,run,run,0.5,1\n");
-    cr_expect_str_eq(t.format, "openhands_csv");
+    cr_expect_str_eq(t.format, "openhands-csv");
     EXPECT(t, {2, 0, 0, 130, 7, -1, 0, 0}, {3, 0, 0, 64, 7, -1, 0, 0},
            {4, 500000, 500000, 200, 7, 0, 2, 0}, {5, 500000, 0, 300, 7, 2, 3, 2});
     cr_expect_eq(t.noted[NOTE_NO_TIME], 1);
@@ -311,7 +311,7 @@ Test(trace_csv, weka_agents_have_chains_of_their_own)
                                  "0001,,3,62,n,300,9,4,2,2,21,,4\n"
                                  "0001,s0,0,0,n,640,9,10,0,0,2,,0\n"
                                  "0001,s0,1,6,s,700,9,10,10,0,,,\n");
-    cr_expect_str_eq(t.format, "weka_csv");
+    cr_expect_str_eq(t.format, "weka-csv");
     EXPECT(t, {2, 0, 0, 640, 9, -1, 0, 0}, {6, 0, 0, 640, 9, -1, 0, 0}, {7, 0, 0, 700, 9, 1, 10, 1},
            {3, 12500000, 12500000, 700, 9, 0, 10, 0}, {5, 24500000, 12000000, 300, 9, 3, 2, 3});
     cr_expect_eq(t.session.n, 1, "sub-agents are of their session");

@@ -158,7 +158,7 @@ static int read_rows(struct trace *t, struct lines *l, const struct trace_readin
 }
 
 const struct trace_reader reader_openhands_csv = {
-    .name = "openhands_csv",
+    .name = "openhands-csv",
     .what = "CSV: instance, call, prompt_tokens, completion_tokens, cache_read_tokens",
     .detect = detect,
     .read = read_rows,

@@ -86,7 +86,7 @@ static int read_rows(struct trace *t, struct lines *l, const struct trace_readin
 }
 
 const struct trace_reader reader_tracelab_csv = {
-    .name = "tracelab_csv",
+    .name = "tracelab-csv",
     .what = "CSV: session_id, arrival_time (ms), round_idx, prefix_len, input_len, output_len",
     .detect = detect,
     .read = read_rows,

@@ -93,7 +93,7 @@ static int read_rows(struct trace *t, struct lines *l, const struct trace_readin
 }
 
 const struct trace_reader reader_weka_csv = {
-    .name = "weka_csv",
+    .name = "weka-csv",
     .what = "CSV: trace, agent, i, t_s, in, out, prefix_blk (of 64 tokens), think_s",
     .detect = detect,
     .read = read_rows,
