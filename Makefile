@@ -80,7 +80,7 @@ $(B)/bin/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.c.o $(archives)
 golden: all
 	@tests/golden.sh $(B)/bin/wavetank update
 
-data := $(wildcard hw/*/*.json hw/*/*.csv)
+data := $(wildcard hw/*/*.json hw/*/*.csv workloads/presets/*.json)
 docs := $(wildcard docs/*.md README.md CHANGES.md LICENSE)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin

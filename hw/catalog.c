@@ -13,11 +13,11 @@
 enum { PATH_BYTES = sizeof((struct catalog_doc *)0)->path };
 
 static const struct kind {
-    const char *plural, *singular, *ext;
+    const char *folder, *plural, *singular, *ext;
 } kinds[] = {
-    {"models", "model", ".json"},     {"devices", "device", ".json"},
-    {"clusters", "cluster", ".json"}, {"profiles", "profile", ".json"},
-    {"nccl", "nccl table", ".csv"},
+    {"hw", "models", "model", ".json"},          {"hw", "devices", "device", ".json"},
+    {"hw", "clusters", "cluster", ".json"},      {"hw", "profiles", "profile", ".json"},
+    {"workloads", "presets", "preset", ".json"}, {"hw", "nccl", "nccl table", ".csv"},
 };
 
 static const struct kind *find_kind(const char *plural)
@@ -84,10 +84,10 @@ static int compare_names(const void *a, const void *b)
 
 static char **list_names(const char *data, const struct kind *kind, int *n)
 {
-    char path[PATH_BYTES + 16];
+    char path[PATH_BYTES + 32];
     char **names = NULL;
     size_t len = 0, cap = 0;
-    snprintf(path, sizeof path, "%s/hw/%s", data, kind->plural);
+    snprintf(path, sizeof path, "%s/%s/%s", data, kind->folder, kind->plural);
     DIR *dir = opendir(path);
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
         if (!ends_with(entry->d_name, kind->ext))
@@ -146,7 +146,8 @@ static int path_of_name(const struct kind *kind, const char *name, char path[PAT
     char **names = list_names(data, kind, &n);
     for (int i = 0; i < n; i++)
         if (strcmp(names[i], name) == 0)
-            len = snprintf(path, PATH_BYTES, "%s/hw/%s/%s%s", data, kind->plural, name, kind->ext);
+            len = snprintf(path, PATH_BYTES, "%s/%s/%s/%s%s", data, kind->folder, kind->plural,
+                           name, kind->ext);
     if (len < 0)
         fail_unknown(kind, name, names, n, err);
     catalog_free(names, n);

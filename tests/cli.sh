@@ -54,7 +54,7 @@ expect "no command: stdout is for results" "" "$(run 2>/dev/null)"
 expect "unknown command" \
     '2 wavetank: unknown command "expain" (did you mean "explain"?); see "wavetank --help"' \
     "$(text=$(run expain 2>&1); echo $? "$text")"
-for command in sim explain trace plan fit list validate; do
+for command in sim explain trace gen plan fit list validate; do
     expect "help $command: exit code" 0 "$(run help $command >/dev/null; echo $?)"
     expect "help $command is $command --help" "$(run $command --help)" "$(run help $command)"
     expect "help $command fits 80 columns" 1 "$(($(run help $command | widest) <= 80))"
@@ -64,6 +64,7 @@ done
 expect_part "list models" "deepseek-v3.2" "$(run list models)"
 expect_part "list clusters" "b200x8" "$(run list clusters)"
 expect_part "list profiles" "assumed, not measured" "$(run list profiles)"
+expect_part "list presets" "claude-code" "$(run list presets)"
 expect_part "list policies" "best-fixed" "$(run list policies)"
 expect_part "list policies: options" "dwell_ms=MS (0)" "$(run list policies)"
 
@@ -239,6 +240,21 @@ expect_part "explain: longer than the model allows" "allows contexts of" \
 expect "explain --phase prefill: one chunk by default" \
     "batch    prefill: 2 requests of 65,536 tokens, 8,192 query rows each" \
     "$(run explain $machine --context 64K --batch 2 --phase prefill | grep '^batch')"
+
+## gen
+expect "gen: exit code" 0 "$(run gen agentic -n 5 -o gen.wtt; echo $?)"
+expect "gen: a trace of that format" "agentic" "$(run trace info gen.wtt | awk '/^format/ {print $2}')"
+run gen agentic -n 5 -o gen.jsonl 2>gen.txt
+expect_part "gen: warns as convert does" "blocks of 512" "$(cat gen.txt)"
+expect "gen: .jsonl and .wtt have the same requests" "$(run trace info gen.wtt | tail -3)" \
+    "$(run trace info gen.jsonl | tail -3)"
+run gen agentic -n 5 -o again.wtt
+expect "gen: same seed, same bytes" "$(cksum <gen.wtt)" "$(cksum <again.wtt)"
+run gen agentic -n 5 --seed 1 -o again.wtt
+expect "gen --seed: other bytes" 1 "$(cmp -s gen.wtt again.wtt; echo $?)"
+expect "sim of a generated trace" 32 "$(run gen rollout -n 2 -o gen.wtt
+    run sim gen.wtt $machine --limit 32 --policy dp --json e.json >/dev/null
+    sed -n 's/^ *"completed": \(.*\),/\1/p' e.json)"
 
 ## trace convert: the published rows, to the byte, by way of the binary form
 expect "trace convert: exit code" 0 "$(run trace convert "$mooncake" -o a.wtt; echo $?)"

@@ -194,3 +194,29 @@ Test(trace_order, prompts_of_impossible_length_have_no_blocks)
     cr_expect_eq(t.n_hashes, 0);
     trace_release(&t);
 }
+
+/* Blocks of 10: 0 1 | 0 1 2, kept once | 0 1 2 again, since there is no other end to it | 0 and a
+ * block of its own | nothing shared. */
+Test(trace_order, prompts_of_whole_blocks_grow_in_place)
+{
+    static const int64_t input[] = {25, 39, 39, 25, 10};
+    static const uint64_t hash[][3] = {{0, 1}, {0, 1, 2}, {0, 1, 2}, {0, 3}, {4}};
+    static const size_t before[] = {0, 0, 1, 1, 0}, at[] = {0, 0, 0, 3, 5};
+    static const int64_t shared[] = {0, 25, 39, 19, 0};
+    struct trace t = {.path = xstrdup("t"), .format = "mooncake", .block_tokens = 10};
+    struct err err = ERR_NONE;
+    for (size_t i = 0; i < 5; i++) {
+        cr_assert_eq(trace_add(&t, (int64_t)i, input[i], 1, 1, &err), 1);
+        trace_grow_prompt(&t, before[i], shared[i]);
+        const struct trace_request *r = &t.request[i];
+        cr_assert_eq(r->n_hashes, input[i] / 10);
+        cr_expect_eq(r->hash_at, at[i], "%zu", i);
+        cr_expect_arr_eq(&t.hash[r->hash_at], hash[i], r->n_hashes * sizeof *t.hash);
+    }
+    cr_expect_eq(t.n_hashes, 6);
+    cr_assert_eq(trace_finish(&t, &err), 0);
+    struct trace_prefix p = trace_prefix_max(&t);
+    cr_expect_eq(p.hit_blocks, 0 + 2 + 3 + 1 + 0);
+    cr_expect_eq(p.full_hits, 1);
+    trace_release(&t);
+}

@@ -279,6 +279,32 @@ Test(trace_wtt, refuses_lies_under_a_checksum_that_fits)
     trace_release(&t);
 }
 
+Test(trace_wtt, keeps_the_name_of_a_format_that_no_reader_has)
+{
+    static const struct {
+        const char *name;
+        int rc;
+    } names[] = {{"Mooncake", 0},
+                 {"agentic", 0},
+                 {"12345678901234567890123456789012", 0},
+                 {"123456789012345678901234567890123", -1},
+                 {"", -1},
+                 {"a\nb", -1}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct trace t = made(), loaded;
+        struct err err = ERR_NONE;
+        t.format = names[i].name;
+        struct bytes b = written(&t);
+        cr_assert_eq(load(&loaded, b.data, b.n, &err), names[i].rc, "%s", names[i].name);
+        if (names[i].rc == 0) {
+            cr_expect_str_eq(loaded.format, names[i].name);
+            trace_release(&loaded);
+        }
+        trace_release(&t);
+        free(b.data);
+    }
+}
+
 Test(trace_wtt, refuses_texts_that_are_no_format_or_do_not_end)
 {
     struct trace t = made();
@@ -286,10 +312,10 @@ Test(trace_wtt, refuses_texts_that_are_no_format_or_do_not_end)
     struct trace loaded;
     struct bytes b = written(&t);
     size_t texts = b.n - 4 - (9 + 8 + 2 + 2);
-    b.data[texts] = 'M';
+    b.data[texts] = '\a';
     seal(&b);
     cr_expect_eq(load(&loaded, b.data, b.n, &err), -1);
-    cr_expect_not_null(strstr(err.text, "is of a format that this program does not know"));
+    cr_expect_not_null(strstr(err.text, "is of a format without a name"), "%s", err.text);
 
     err = ERR_NONE;
     b.data[texts] = 'm';

@@ -212,6 +212,26 @@ void trace_share_prompt(struct trace *t, size_t before, int64_t shared_tokens)
         trace_add_hash(t, i < shared ? t->hash[from + (size_t)i] : t->n_own_blocks++);
 }
 
+void trace_grow_prompt(struct trace *t, size_t before, int64_t shared_tokens)
+{
+    assert(t->n > 0 && t->block_tokens > 0 && t->request[t->n - 1].n_hashes == 0);
+    struct trace_request *r = &t->request[t->n - 1];
+    int64_t blocks = r->input_tokens / t->block_tokens, shared = 0;
+    size_t from = 0;
+    if (shared_tokens > 0) {
+        assert(before < t->n - 1);
+        from = t->request[before].hash_at;
+        shared = min_i64(min_i64(shared_tokens, r->input_tokens) / t->block_tokens,
+                         t->request[before].n_hashes);
+    }
+    if (shared > 0 && from + (size_t)shared == t->n_hashes) {
+        r->hash_at = from;
+        r->n_hashes = (uint32_t)shared;
+    }
+    for (int64_t i = r->n_hashes; i < blocks; i++)
+        trace_add_hash(t, i < shared ? t->hash[from + (size_t)i] : t->n_own_blocks++);
+}
+
 static int64_t count_out_of_order(const struct trace *t, size_t first)
 {
     int64_t n = 0, before_ps = INT64_MIN;
@@ -317,9 +337,16 @@ int trace_load(struct trace *t, const char *path, const struct trace_reading *re
     return rc;
 }
 
+int trace_finish(struct trace *t, struct err *err)
+{
+    assert(t->n > 0);
+    return order_requests(t, err);
+}
+
 void trace_release(struct trace *t)
 {
     free(t->path);
+    free(t->own_format);
     free(t->request);
     free(t->hash);
     free(t->after);

@@ -74,7 +74,8 @@ extern const char *const trace_note_names[NOTE_COUNT];
 
 struct trace {
     char *path;         /* as messages name it: "standard input" for "-" */
-    const char *format; /* reader's name: "mooncake", "azure", ... */
+    const char *format; /* reader's name: "mooncake", "azure", ...; or a generator's */
+    char *own_format;   /* the same where no reader has it and it came from a file; or NULL */
     size_t n, cap;
     struct trace_request *request;
     size_t n_hashes, cap_hashes;
@@ -186,8 +187,15 @@ void trace_add_hash(struct trace *t, uint64_t hash);
  * goes; no blocks at all above 2^24 tokens, since a few bytes of a file must not cost gigabytes. Of
  * prompts made so, equal hashes mean equal blocks after equal ones. */
 void trace_share_prompt(struct trace *t, size_t before, int64_t shared_tokens);
+/* The same for prompts of whole blocks: what does not fill a block has no hash. Where all blocks of
+ * `before` are shared and no hash was added since its last, they are kept once: a chain of growing
+ * prompts takes the memory of its last one. */
+void trace_grow_prompt(struct trace *t, size_t before, int64_t shared_tokens);
 /* The session of this name to the last request added. */
 void trace_set_session(struct trace *t, const char *name);
+/* When all are added without a file: the trace becomes as trace_load() leaves one. Fails where
+ * requests wait for themselves or spread over 100 days. */
+int trace_finish(struct trace *t, struct err *err);
 
 /* What an unbounded prefix cache would have served: per request the longest run of known block
  * hashes from the front, its tokens capped at the prompt's length. Zero without hashes. */

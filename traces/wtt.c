@@ -16,7 +16,7 @@
 #define COUNT_MAX  (1LL << 53)
 #define ORIGIN_MAX ((__int128)1000000000000000000 * 1000000000000000000)
 
-enum { VERSION = 1, BLOCK_TOKENS_MAX = 1 << 20, FIRST_TEXTS = 2 };
+enum { VERSION = 1, BLOCK_TOKENS_MAX = 1 << 20, FIRST_TEXTS = 2, FORMAT_BYTES_MAX = 32 };
 
 static const unsigned char magic[8] = {0x89, 'W', 'T', 'T', '\r', '\n', 0x1A, '\n'};
 
@@ -261,12 +261,22 @@ static const char *unpack_facts(struct trace *t, const struct body *b)
     return NULL;
 }
 
-static const char *format_named(const char *name)
+static bool is_printable(const char *text)
+{
+    size_t n = 0;
+    while (text[n] >= ' ' && text[n] <= '~')
+        n++;
+    return text[n] == '\0' && n >= 1 && n <= FORMAT_BYTES_MAX;
+}
+
+/* A reader's, or one that this program need not know. */
+static void set_format(struct trace *t, const char *name)
 {
     const struct trace_reader *const *r = trace_readers;
     while (*r != NULL && strcmp((*r)->name, name) != 0)
         r++;
-    return *r != NULL ? (*r)->name : NULL;
+    t->own_format = *r != NULL ? NULL : xstrdup(name);
+    t->format = *r != NULL ? (*r)->name : t->own_format;
 }
 
 /* The next text, NULL when there is none that ends. */
@@ -285,9 +295,9 @@ static const char *unpack_texts(struct trace *t, const struct body *b)
     const char *format = next_text(b, &at), *path = next_text(b, &at);
     if (format == NULL || path == NULL)
         return "has no format and path of an original";
-    t->format = format_named(format);
-    if (t->format == NULL)
-        return "is of a format that this program does not know";
+    if (!is_printable(format))
+        return "is of a format without a name that can be printed";
+    set_format(t, format);
     t->path = xstrdup(path);
     for (uint64_t i = 0; i < b->head.n_sessions; i++) {
         const char *name = next_text(b, &at);

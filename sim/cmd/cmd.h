@@ -18,6 +18,7 @@ int cmd_main(const struct opt *options, void *settings, void (*print_help)(void)
 
 int cmd_explain(int argc, char **argv);
 int cmd_fit(int argc, char **argv);
+int cmd_gen(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_sim(int argc, char **argv);

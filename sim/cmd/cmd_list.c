@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wavetank list models|clusters|profiles|policies|formats: the names that options take, and the
- * trace formats.
+ * wavetank list models|clusters|profiles|presets|policies|formats: the names that options take, and
+ * the trace formats.
  */
 #include <string.h>
 
@@ -62,6 +62,24 @@ static int add_profile(struct table *t, const char *name, struct err *err)
     return 0;
 }
 
+static int add_preset(struct table *t, const char *name, struct err *err)
+{
+    struct catalog_doc doc;
+    char full_name[CATALOG_NAME_SIZE];
+    const char *workload;
+    json_t *source;
+    if (catalog_open(&doc, "presets", name, full_name, err) < 0)
+        return -1;
+    int rc = jobj_str(&doc.root, "workload", true, &workload, err);
+    if (rc == 0 && jobj_array(&doc.root, "source", true, &source, err) == 0) {
+        table_add(t, "%s", name);
+        table_add(t, "%s", workload);
+        table_add(t, "%s", json_string_value(json_array_get(source, 0)));
+    }
+    catalog_close(&doc);
+    return rc;
+}
+
 static const struct data_kind {
     const char *name, *align;
     const char *head[8]; /* one per column */
@@ -76,6 +94,7 @@ static const struct data_kind {
      {"cluster", "ranks", "device", "memory", "HBM GB/s", "link GB/s", "profile"},
      add_cluster},
     {"profiles", "ll", {"profile", "kind"}, add_profile},
+    {"presets", "lll", {"preset", "workload", "source"}, add_preset},
 };
 
 static int list_data(const struct data_kind *kind, FILE *out, struct err *err)
@@ -153,7 +172,8 @@ static void list_formats(FILE *out)
 
 static int list(const char *what, FILE *out, struct err *err)
 {
-    static const char *const names[] = {"models", "clusters", "profiles", "policies", "formats"};
+    static const char *const names[] = {"models",  "clusters", "profiles",
+                                        "presets", "policies", "formats"};
     for (size_t i = 0; i < sizeof data_kinds / sizeof *data_kinds; i++)
         if (strcmp(data_kinds[i].name, what) == 0)
             return list_data(&data_kinds[i], out, err);
@@ -164,7 +184,7 @@ static int list(const char *what, FILE *out, struct err *err)
     const char *near = err_nearest(what, names, sizeof names / sizeof *names);
     return err_set(err,
                    "list: unknown list \"%s\"%s%s%s; lists: models, clusters, profiles, "
-                   "policies, formats",
+                   "presets, policies, formats",
                    what, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
@@ -173,7 +193,8 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     (void)settings;
     struct outfile o;
     if (n_args != 1)
-        return err_set(err, "list: expected models, clusters, profiles, policies or formats");
+        return err_set(err,
+                       "list: expected models, clusters, profiles, presets, policies or formats");
     if (outfile_open(&o, "-", err) < 0)
         return -1;
     if (list(args[0], o.f, err) < 0) {
@@ -185,10 +206,10 @@ static int run(void *settings, int n_args, char **args, struct err *err)
 
 static void print_help(void)
 {
-    puts("usage: wavetank list models|clusters|profiles|policies|formats\n"
+    puts("usage: wavetank list models|clusters|profiles|presets|policies|formats\n"
          "\n"
-         "Lists the names that --model, --cluster, --profile and --policy take, and the\n"
-         "formats of traces that are read.\n");
+         "Lists the names that --model, --cluster, --profile, --preset and --policy take,\n"
+         "and the formats of traces that are read.\n");
     opt_help(options, stdout);
 }
 

@@ -19,6 +19,7 @@ static const struct command {
     {"sim", "replay a trace under layout policies and compare them", cmd_sim},
     {"explain", "show one batch: memory, step time and switches by layout", cmd_explain},
     {"trace", "show what a trace holds, or check it", cmd_trace},
+    {"gen", "draw a trace from published statistics", cmd_gen},
     {"plan", "show or check a plan, or make one that puts the simulator on trial", cmd_plan},
     {"fit", "fit a profile to measured plans", cmd_fit},
     {"validate", "compare a plan's predictions with its measurement", cmd_validate},
