@@ -7,61 +7,12 @@
 
 #include "sim/base/units.h"
 #include "sim/cost/cost.h"
+#include "tests/cost_bench.h"
 
-enum { ITEMS_MAX = 16, LLAMA_LAYERS = 126 };
+enum { LLAMA_LAYERS = 126 };
 
 /* 128 heads of 128 BF16 values and an FP32 log-sum-exp. */
 static const double llama_partial_bytes = 128 * (128 * 2 + 4);
-
-struct bench {
-    struct model model;
-    struct cluster cluster;
-    struct profile profile;
-    struct layout layout[LAYOUT_MAX];
-    int n_layouts;
-    struct cost *cost;
-};
-
-static void bench_load(struct bench *b, const char *model, const char *cluster)
-{
-    struct err err = ERR_NONE;
-    model_load(&b->model, model, &err);
-    cluster_load(&b->cluster, cluster, &err);
-    profile_load(&b->profile, b->cluster.profile, &err);
-    cr_assert_not(err.set, "%s", err.text);
-}
-
-static void bench_compile(struct bench *b, const char *layouts)
-{
-    struct err err = ERR_NONE;
-    b->n_layouts = layout_parse_list(b->layout, layouts, &b->model, b->cluster.ranks, &err);
-    cr_assert_gt(b->n_layouts, 0, "%s", err.text);
-    b->cost = cost_new(&b->model, &b->cluster, &b->profile, b->layout, b->n_layouts, 64);
-}
-
-static void bench_init(struct bench *b, const char *model, const char *cluster, const char *layouts)
-{
-    bench_load(b, model, cluster);
-    bench_compile(b, layouts);
-}
-
-static void bench_release(struct bench *b)
-{
-    cost_free(b->cost);
-    profile_release(&b->profile);
-}
-
-/* n equal decoding requests, owners round robin. */
-static struct step_cost step_of(const struct bench *b, int layout, int n, int64_t ctx)
-{
-    struct batch_item item[ITEMS_MAX];
-    for (int i = 0; i < n; i++)
-        item[i] = (struct batch_item){ctx, 1, i % b->cluster.ranks};
-    struct batch batch = {.n_decode = n, .n = n, .item = item};
-    struct step_cost cost;
-    cost_step(b->cost, layout, &batch, &cost);
-    return cost;
-}
 
 /* One all-to-all takes so long for so many bytes, and from there on the line through both. */
 static void set_all_to_all(struct bench *b, double bytes, double us, double more_bytes,
@@ -91,12 +42,12 @@ Test(hop_b, is_the_pipeline_of_the_paper)
     struct bench b;
     bench_init(&b, "llama-3.1-405b", "h200x8",
                "tp,helix:kvp=8,tpa=1,helix:kvp=8,tpa=1,hopb=8,helix:kvp=8,tpa=1,hopb=2");
-    double unit_ps = (double)step_of(&b, 1, 8, 65536).attn.a_ps / 16;
+    double unit_ps = (double)step_of(&b, 1, 8, 65536, 1).attn.a_ps / 16;
     for (size_t i = 0; i < sizeof worked / sizeof *worked; i++) {
         double us = worked[i].exchange * unit_ps / LLAMA_LAYERS / PS_PER_US;
         set_all_to_all(&b, llama_partial_bytes, us, 8 * llama_partial_bytes, 8 * us);
-        struct step_cost tp = step_of(&b, 0, 8, 65536);
-        struct step_cost helix = step_of(&b, worked[i].layout, 8, 65536);
+        struct step_cost tp = step_of(&b, 0, 8, 65536, 1);
+        struct step_cost helix = step_of(&b, worked[i].layout, 8, 65536, 1);
         double takes = (double)(helix.attn.a_ps + helix.exchange.a_ps - tp.exchange.a_ps);
         cr_expect_float_eq(takes / unit_ps, worked[i].takes, 4e-3);
         cr_expect_float_eq((double)helix.attn.a_ps / unit_ps, 16, 1e-4);
@@ -113,7 +64,7 @@ Test(hop_b, loses_where_latency_rules)
     b.profile.stage[STAGE_ATTN_DECODE].launch_us = 5;
     bench_compile(&b, "helix:kvp=8,tpa=1,helix:kvp=8,tpa=1,hopb=4");
     set_all_to_all(&b, 1, 20, 1e6, 20.0001);
-    struct step_cost plain = step_of(&b, 0, 4, 512), cut = step_of(&b, 1, 4, 512);
+    struct step_cost plain = step_of(&b, 0, 4, 512, 1), cut = step_of(&b, 1, 4, 512, 1);
     const double layer_us = (double)LLAMA_LAYERS * PS_PER_US;
     double attn = (double)plain.attn.a_ps / layer_us - 5;
     cr_assert_lt(attn, 5);
@@ -122,7 +73,7 @@ Test(hop_b, loses_where_latency_rules)
                        3 * 20 - 3 * (attn / 4 + 5), 1e-3);
     cr_expect_gt(cut.step.a_ps, plain.step.a_ps);
     /* Three requests are three sub-batches. */
-    int64_t three = step_of(&b, 1, 3, 512).attn.a_ps - step_of(&b, 0, 3, 512).attn.a_ps;
+    int64_t three = step_of(&b, 1, 3, 512, 1).attn.a_ps - step_of(&b, 0, 3, 512, 1).attn.a_ps;
     cr_expect_eq(three, 2 * 5 * LLAMA_LAYERS * PS_PER_US);
     bench_release(&b);
 }
@@ -132,17 +83,17 @@ Test(hop_b, is_exact_where_attention_overtakes_exchange)
 {
     struct bench b;
     bench_init(&b, "llama-3.1-405b", "h200x8", "helix:kvp=8,tpa=1,hopb=8");
-    double us = (double)step_of(&b, 0, 8, 4146).attn.a_ps / 8 / LLAMA_LAYERS / PS_PER_US;
+    double us = (double)step_of(&b, 0, 8, 4146, 1).attn.a_ps / 8 / LLAMA_LAYERS / PS_PER_US;
     set_all_to_all(&b, 1, us, 1e6, us * 1.000001);
-    struct step_cost from = step_of(&b, 0, 8, 4096), last = step_of(&b, 0, 8, 4196);
+    struct step_cost from = step_of(&b, 0, 8, 4096, 1), last = step_of(&b, 0, 8, 4196, 1);
     cr_expect_lt(from.exchange.b_ps, 0);
     cr_expect_leq(from.exchange.n, 52);
     cr_expect_geq(from.exchange.n, 48);
     cr_expect_eq(last.exchange.b_ps, 0);
     for (int64_t ctx = 4096; ctx < 4196; ctx++) {
-        struct step_cost whole = step_of(&b, 0, 8, ctx);
+        struct step_cost whole = step_of(&b, 0, 8, ctx, 1);
         for (int64_t i = 0; i < 60 && i < whole.step.n; i++) {
-            struct step_cost one = step_of(&b, 0, 8, ctx + i);
+            struct step_cost one = step_of(&b, 0, 8, ctx + i, 1);
             cr_assert_eq(seg_at(whole.attn, i), one.attn.a_ps);
             cr_assert_eq(seg_at(whole.exchange, i), one.exchange.a_ps);
             cr_assert_eq(seg_at(whole.step, i), one.step.a_ps);
@@ -185,7 +136,7 @@ Test(hop_b, and_eta_do_not_combine)
     bench_load(&all, "deepseek-r1", "h200x8");
     all.profile.overlap_frac = 1;
     bench_compile(&all, layouts);
-    struct step_cost a = step_of(&none, 0, 16, 65536), c = step_of(&all, 0, 16, 65536);
+    struct step_cost a = step_of(&none, 0, 16, 65536, 1), c = step_of(&all, 0, 16, 65536, 1);
     expect_alike(&a, &c);
     bench_release(&none);
     bench_release(&all);
@@ -200,7 +151,7 @@ Test(hop_b, hides_behind_no_linear_layer)
     bench_load(&large, "glm-5.3-flash", "b200x8");
     large.model.linear.state_bytes_per_layer *= 100;
     bench_compile(&large, layouts);
-    struct step_cost a = step_of(&small, 0, 16, 512), c = step_of(&large, 0, 16, 512);
+    struct step_cost a = step_of(&small, 0, 16, 512, 1), c = step_of(&large, 0, 16, 512, 1);
     cr_expect_gt(c.attn.a_ps, 10 * a.attn.a_ps);
     cr_expect_eq(c.exchange.a_ps, a.exchange.a_ps);
     bench_release(&small);

@@ -8,28 +8,16 @@
 #include <unistd.h>
 
 #include "sim/base/units.h"
+#include "tests/trace_text.h"
 #include "traces/trace.h"
 
 #define PLAIN "arrived_at_s,input_tokens,output_tokens\n"
-
-/* Load a trace from text; the file is gone afterwards. */
-static int load(struct trace *t, const char *text, struct err *err)
-{
-    char path[] = "/tmp/test_trace_XXXXXX";
-    int fd = mkstemp(path);
-    size_t len = strlen(text);
-    cr_assert(fd >= 0 && write(fd, text, len) == (ssize_t)len);
-    close(fd);
-    int rc = trace_load(t, path, &(struct trace_reading){0}, err);
-    unlink(path);
-    return rc;
-}
 
 static struct trace loaded(const char *text)
 {
     struct trace t;
     struct err err = ERR_NONE;
-    cr_assert(load(&t, text, &err) == 0, "%s", err.text);
+    cr_assert(load_text(&t, text, &err) == 0, "%s", err.text);
     return t;
 }
 

@@ -9,28 +9,16 @@
 #include <unistd.h>
 
 #include "sim/base/units.h"
+#include "tests/trace_text.h"
 #include "traces/trace.h"
 
 #define PS_PER_100_NS (100 * PS_PER_NS)
-
-/* Load a trace from text; the file is gone afterwards. */
-static int load(struct trace *t, const char *text, struct err *err)
-{
-    char path[] = "/tmp/test_trace_XXXXXX";
-    int fd = mkstemp(path);
-    size_t len = strlen(text);
-    cr_assert(fd >= 0 && write(fd, text, len) == (ssize_t)len);
-    close(fd);
-    int rc = trace_load(t, path, &(struct trace_reading){0}, err);
-    unlink(path);
-    return rc;
-}
 
 static struct trace loaded(const char *text)
 {
     struct trace t;
     struct err err = ERR_NONE;
-    cr_assert(load(&t, text, &err) == 0, "%s", err.text);
+    cr_assert(load_text(&t, text, &err) == 0, "%s", err.text);
     return t;
 }
 
@@ -258,7 +246,7 @@ Test(trace, refuses_malformed_files_with_place_and_cause)
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
         struct trace t = {.n = 77};
         struct err err = ERR_NONE;
-        cr_expect(load(&t, malformed[i].text, &err) == -1, "read: %s", malformed[i].text);
+        cr_expect(load_text(&t, malformed[i].text, &err) == -1, "read: %s", malformed[i].text);
         cr_expect(err.set && has(err.text, malformed[i].message), "expected \"%s\", got \"%s\"",
                   malformed[i].message, err.text);
         cr_expect(err.kind == ERR_INPUT && t.n == 77, "written on failure");

@@ -8,30 +8,14 @@
 #include <unistd.h>
 
 #include "sim/base/units.h"
+#include "tests/trace_text.h"
 #include "traces/trace.h"
-
-/* Load a trace from JSON with single quotes for double ones; the file is gone afterwards. */
-static int load(struct trace *t, const char *text, struct err *err)
-{
-    char path[] = "/tmp/test_trace_XXXXXX";
-    int fd = mkstemp(path);
-    char *json = strdup(text);
-    for (char *c = json; (c = strchr(c, '\'')) != NULL;)
-        *c = '"';
-    size_t len = strlen(json);
-    cr_assert(fd >= 0 && write(fd, json, len) == (ssize_t)len);
-    close(fd);
-    free(json);
-    int rc = trace_load(t, path, &(struct trace_reading){0}, err);
-    unlink(path);
-    return rc;
-}
 
 static struct trace loaded(const char *text, const char *format)
 {
     struct trace t;
     struct err err = ERR_NONE;
-    cr_assert(load(&t, text, &err) == 0, "%s", err.text);
+    cr_assert(load_quoted(&t, text, &err) == 0, "%s", err.text);
     cr_assert_str_eq(t.format, format);
     return t;
 }
@@ -195,7 +179,7 @@ Test(trace_agents, refuses_malformed_files_with_place_and_cause)
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
         struct trace t = {.n = 77};
         struct err err = ERR_NONE;
-        cr_expect(load(&t, malformed[i].text, &err) == -1, "read: %s", malformed[i].text);
+        cr_expect(load_quoted(&t, malformed[i].text, &err) == -1, "read: %s", malformed[i].text);
         cr_expect(err.set && strstr(err.text, malformed[i].message), "expected \"%s\", got \"%s\"",
                   malformed[i].message, err.text);
         cr_expect(err.kind == ERR_INPUT && t.n == 77);

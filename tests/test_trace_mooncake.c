@@ -8,25 +8,14 @@
 #include <unistd.h>
 
 #include "sim/base/units.h"
+#include "tests/trace_text.h"
 #include "traces/trace.h"
-
-static int load(struct trace *t, const char *text, struct trace_reading reading, struct err *err)
-{
-    char path[] = "/tmp/test_trace_XXXXXX";
-    int fd = mkstemp(path);
-    size_t len = strlen(text);
-    cr_assert(fd >= 0 && write(fd, text, len) == (ssize_t)len);
-    close(fd);
-    int rc = trace_load(t, path, &reading, err);
-    unlink(path);
-    return rc;
-}
 
 static struct trace loaded_as(const char *text, struct trace_reading reading)
 {
     struct trace t;
     struct err err = ERR_NONE;
-    cr_assert(load(&t, text, reading, &err) == 0, "%s", err.text);
+    cr_assert(load_text_as(&t, text, &reading, &err) == 0, "%s", err.text);
     cr_expect_str_eq(t.format, "mooncake");
     return t;
 }
@@ -308,8 +297,7 @@ Test(trace_mooncake, refuses_malformed_rows_with_place_and_cause)
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
         struct trace t = {.n = 77};
         struct err err = ERR_NONE;
-        cr_expect(load(&t, malformed[i].text, (struct trace_reading){0}, &err) == -1, "read: %s",
-                  malformed[i].text);
+        cr_expect(load_text(&t, malformed[i].text, &err) == -1, "read: %s", malformed[i].text);
         cr_expect(strstr(err.text, malformed[i].message) != NULL, "expected \"%s\", got \"%s\"",
                   malformed[i].message, err.text);
         cr_expect(err.kind == ERR_INPUT && t.n == 77);

@@ -10,6 +10,7 @@
 
 #include "sim/base/mem.h"
 #include "sim/base/units.h"
+#include "tests/trace_text.h"
 #include "traces/trace.h"
 
 static void write_text(const char *path, const char *text)
@@ -18,21 +19,11 @@ static void write_text(const char *path, const char *text)
     cr_assert(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-static int load(struct trace *t, const char *text, struct err *err)
-{
-    char path[] = "/tmp/test_trace_XXXXXX";
-    close(mkstemp(path));
-    write_text(path, text);
-    int rc = trace_load(t, path, &(struct trace_reading){0}, err);
-    unlink(path);
-    return rc;
-}
-
 static struct trace loaded(const char *text, const char *format)
 {
     struct trace t;
     struct err err = ERR_NONE;
-    cr_assert(load(&t, text, &err) == 0, "%s", err.text);
+    cr_assert(load_text(&t, text, &err) == 0, "%s", err.text);
     cr_expect_str_eq(t.format, format);
     return t;
 }
@@ -338,7 +329,7 @@ Test(trace_rows, refuses_malformed_rows_with_place_and_cause)
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
         struct trace t = {.n = 77};
         struct err err = ERR_NONE;
-        cr_expect(load(&t, malformed[i].text, &err) == -1, "read: %s", malformed[i].text);
+        cr_expect(load_text(&t, malformed[i].text, &err) == -1, "read: %s", malformed[i].text);
         cr_expect(strstr(err.text, malformed[i].message) != NULL, "expected \"%s\", got \"%s\"",
                   malformed[i].message, err.text);
         cr_expect(err.kind == ERR_INPUT && t.n == 77);

@@ -9,30 +9,14 @@
 #include <unistd.h>
 
 #include "sim/base/units.h"
+#include "tests/trace_text.h"
 #include "traces/trace.h"
-
-/* Load a trace from JSON with single quotes for double ones; the file is gone afterwards. */
-static int load(struct trace *t, const char *text, struct err *err)
-{
-    char path[] = "/tmp/test_trace_XXXXXX";
-    int fd = mkstemp(path);
-    char *json = strdup(text);
-    for (char *c = json; (c = strchr(c, '\'')) != NULL;)
-        *c = '"';
-    size_t len = strlen(json);
-    cr_assert(fd >= 0 && write(fd, json, len) == (ssize_t)len);
-    close(fd);
-    free(json);
-    int rc = trace_load(t, path, &(struct trace_reading){0}, err);
-    unlink(path);
-    return rc;
-}
 
 static struct trace loaded(const char *text)
 {
     struct trace t;
     struct err err = ERR_NONE;
-    cr_assert(load(&t, text, &err) == 0, "%s", err.text);
+    cr_assert(load_quoted(&t, text, &err) == 0, "%s", err.text);
     cr_assert_str_eq(t.format, "weka");
     return t;
 }
@@ -276,7 +260,7 @@ Test(trace_weka, refuses_malformed_sessions_with_place_and_cause)
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
         struct trace t = {.n = 77};
         struct err err = ERR_NONE;
-        cr_expect(load(&t, malformed[i].text, &err) == -1, "read: %s", malformed[i].text);
+        cr_expect(load_quoted(&t, malformed[i].text, &err) == -1, "read: %s", malformed[i].text);
         cr_expect(err.set && strstr(err.text, malformed[i].message), "expected \"%s\", got \"%s\"",
                   malformed[i].message, err.text);
         cr_expect(err.kind == ERR_INPUT && t.n == 77);
@@ -295,7 +279,7 @@ Test(trace_weka, refuses_sub_agents_without_end)
     for (int i = 0; i < 17; i++)
         end += sprintf(end, "]}");
     strcpy(end, "]}");
-    cr_expect_eq(load(&t, text, &err), -1);
+    cr_expect_eq(load_quoted(&t, text, &err), -1);
     cr_expect_not_null(strstr(err.text, "is a sub-agent more than 16 deep"), "%s", err.text);
 
     err = ERR_NONE;
@@ -306,7 +290,7 @@ Test(trace_weka, refuses_sub_agents_without_end)
                             "{'t':5,'type':'subagent','requests':["
                             "{'t':0,'type':'n','in':1,'out':1}]}");
     strcpy(end, "]}");
-    cr_expect_eq(load(&t, text, &err), -1);
+    cr_expect_eq(load_quoted(&t, text, &err), -1);
     cr_expect_not_null(
         strstr(err.text, ".requests[256]: is one of more than 255 sub-agents at once"), "%s",
         err.text);

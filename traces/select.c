@@ -113,5 +113,5 @@ int trace_select(struct trace *t, const struct trace_select *s, uint64_t seed, s
     if (order_requests(t, err) < 0 || (s->rate != 1 && warp(t, s->rate, err) < 0) ||
         (s->spread_ps > 0 && spread(t, s->spread_ps, seed, err) < 0))
         return -1;
-    return order_requests(t, err);
+    return s->rate != 1 || s->spread_ps > 0 ? order_requests(t, err) : 0;
 }

@@ -194,42 +194,46 @@ void trace_add_hash(struct trace *t, uint64_t hash)
     t->request[t->n - 1].n_hashes++;
 }
 
-void trace_share_prompt(struct trace *t, size_t before, int64_t shared_tokens)
+/* Blocks that the last request, which has none yet, shares with `before`: hashes *from on. */
+static int64_t shared_blocks(const struct trace *t, size_t before, int64_t shared_tokens,
+                             size_t *from)
 {
     assert(t->n > 0 && t->block_tokens > 0 && t->request[t->n - 1].n_hashes == 0);
-    const struct trace_request *r = &t->request[t->n - 1];
-    int64_t blocks = ceil_div_i64(r->input_tokens, t->block_tokens), shared = 0;
-    if (r->input_tokens > SHARED_TOKENS_MAX)
-        return;
-    size_t from = 0;
-    if (shared_tokens > 0) {
-        assert(before < t->n - 1);
-        from = t->request[before].hash_at;
-        shared = min_i64(min_i64(shared_tokens, r->input_tokens) / t->block_tokens,
-                         t->request[before].n_hashes);
-    }
-    for (int64_t i = 0; i < blocks; i++)
+    *from = 0;
+    if (shared_tokens <= 0)
+        return 0;
+    assert(before < t->n - 1);
+    *from = t->request[before].hash_at;
+    return min_i64(min_i64(shared_tokens, t->request[t->n - 1].input_tokens) / t->block_tokens,
+                   t->request[before].n_hashes);
+}
+
+/* The last request's blocks from the one that it lacks first: shared ones, then its own. */
+static void add_blocks(struct trace *t, int64_t blocks, int64_t shared, size_t from)
+{
+    for (int64_t i = t->request[t->n - 1].n_hashes; i < blocks; i++)
         trace_add_hash(t, i < shared ? t->hash[from + (size_t)i] : t->n_own_blocks++);
+}
+
+void trace_share_prompt(struct trace *t, size_t before, int64_t shared_tokens)
+{
+    size_t from;
+    int64_t shared = shared_blocks(t, before, shared_tokens, &from);
+    int64_t tokens = t->request[t->n - 1].input_tokens;
+    if (tokens <= SHARED_TOKENS_MAX)
+        add_blocks(t, ceil_div_i64(tokens, t->block_tokens), shared, from);
 }
 
 void trace_grow_prompt(struct trace *t, size_t before, int64_t shared_tokens)
 {
-    assert(t->n > 0 && t->block_tokens > 0 && t->request[t->n - 1].n_hashes == 0);
+    size_t from;
+    int64_t shared = shared_blocks(t, before, shared_tokens, &from);
     struct trace_request *r = &t->request[t->n - 1];
-    int64_t blocks = r->input_tokens / t->block_tokens, shared = 0;
-    size_t from = 0;
-    if (shared_tokens > 0) {
-        assert(before < t->n - 1);
-        from = t->request[before].hash_at;
-        shared = min_i64(min_i64(shared_tokens, r->input_tokens) / t->block_tokens,
-                         t->request[before].n_hashes);
-    }
     if (shared > 0 && from + (size_t)shared == t->n_hashes) {
         r->hash_at = from;
         r->n_hashes = (uint32_t)shared;
     }
-    for (int64_t i = r->n_hashes; i < blocks; i++)
-        trace_add_hash(t, i < shared ? t->hash[from + (size_t)i] : t->n_own_blocks++);
+    add_blocks(t, r->input_tokens / t->block_tokens, shared, from);
 }
 
 static int64_t count_out_of_order(const struct trace *t, size_t first)
