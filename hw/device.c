@@ -35,6 +35,7 @@ static int read_device(struct jobj *root, struct device *d, struct err *err)
         jobj_f64(root, "link_gb_per_s", true, gb_per_s_min, gb_per_s_max, &d->link_gb_per_s, err) <
             0 ||
         jobj_int(root, "sms", false, 0, sms_max, &d->sms, err) < 0 ||
+        jobj_f64(root, "l2_bytes", false, 0, memory_bytes_max, &d->l2_bytes, err) < 0 ||
         jobj_f64(root, "host_load_gb_per_s", true, gb_per_s_min, gb_per_s_max,
                  &d->host_load_gb_per_s, err) < 0)
         return -1;

@@ -15,6 +15,7 @@ struct device {
     double tflops[FMT_COUNT];  /* dense peak by operand format; 0: not supported in hardware */
     double link_gb_per_s;      /* one direction, one device, inside the scale-up domain */
     int sms;                   /* what attention's work is dealt out to; 0: not said */
+    double l2_bytes;           /* 0: not said */
     double host_load_gb_per_s; /* weights from host storage, per device: for `restart` */
 };
 

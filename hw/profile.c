@@ -84,7 +84,8 @@ static int read_attention(struct jobj *root, struct attention_profile *a, struct
         jobj_enum(&o, "positions", false, position_names, 2, &positions, err) < 0 ||
         jobj_int(&o, "row_tokens", false, 0, row_tokens_max, &a->row_tokens, err) < 0 ||
         jobj_f64(&o, "merge_us", false, 0, time_us_max, &a->merge_us, err) < 0 ||
-        jobj_f64(&o, "combine_us", false, 0, time_us_max, &a->combine_us, err) < 0)
+        jobj_f64(&o, "combine_us", false, 0, time_us_max, &a->combine_us, err) < 0 ||
+        jobj_f64(&o, "spill_frac", false, 0, 1, &a->spill_frac, err) < 0)
         return -1;
     a->mla_prefill = (enum mla_prefill)mla_prefill;
     a->positions = (enum position_rows)positions;
@@ -107,8 +108,8 @@ static int read_transfer(struct jobj *root, struct profile *p, struct err *err)
         {"repack_hbm_frac", false, frac_min, frac_max, &p->transfer.repack_hbm_frac},
         {"regroup_hbm_frac", false, frac_min, frac_max, &p->transfer.regroup_hbm_frac},
         {"beside_frac", false, frac_min, 1, &p->transfer.beside_frac},
-        {"weights_interference_frac", false, 0, factor_max, &p->transfer.weights_interference_frac},
-        {"kv_interference_frac", false, 0, factor_max, &p->transfer.kv_interference_frac},
+        {"link_interference", false, 0, factor_max, &p->transfer.link_interference},
+        {"regroup_interference", false, 0, factor_max, &p->transfer.regroup_interference},
     };
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
         if (jobj_f64(&o, number[i].key, number[i].required, number[i].min, number[i].max,
@@ -210,7 +211,7 @@ void profile_write(const struct profile *p, const char *const *source, int n, FI
     fprintf(out,
             "    },\n"
             "    \"attention\": {\"mla_prefill\": \"%s\", \"positions\": \"%s\", "
-            "\"row_tokens\": %d, \"merge_us\": %.9g, \"combine_us\": %.9g},\n"
+            "\"row_tokens\": %d, \"merge_us\": %.9g, \"combine_us\": %.9g, \"spill_frac\": %.9g},\n"
             "    \"layer_launch_us\": %.9g,\n"
             "    \"step_launch_us\": %.9g,\n"
             "    \"overlap_frac\": %.9g,\n"
@@ -218,13 +219,13 @@ void profile_write(const struct profile *p, const char *const *source, int n, FI
             "    \"transfer\": {\"weights_factor\": %.9g, \"kv_factor\": %.9g",
             mla_prefill_names[p->attention.mla_prefill], position_names[p->attention.positions],
             p->attention.row_tokens, p->attention.merge_us, p->attention.combine_us,
-            p->layer_launch_us, p->step_launch_us, p->overlap_frac, p->expert_imbalance,
-            p->transfer.weights_factor, p->transfer.kv_factor);
+            p->attention.spill_frac, p->layer_launch_us, p->step_launch_us, p->overlap_frac,
+            p->expert_imbalance, p->transfer.weights_factor, p->transfer.kv_factor);
     write_unless("repack_hbm_frac", p->transfer.repack_hbm_frac, 0, out);
     write_unless("regroup_hbm_frac", p->transfer.regroup_hbm_frac, 0, out);
     write_unless("beside_frac", p->transfer.beside_frac, 1, out);
-    write_unless("weights_interference_frac", p->transfer.weights_interference_frac, 0, out);
-    write_unless("kv_interference_frac", p->transfer.kv_interference_frac, 0, out);
+    write_unless("link_interference", p->transfer.link_interference, 0, out);
+    write_unless("regroup_interference", p->transfer.regroup_interference, 0, out);
     fputs("},\n    \"collectives\": ", out);
     write_text(p->collectives_name, out);
     fputs("\n}\n", out);

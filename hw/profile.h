@@ -56,6 +56,8 @@ struct attention_profile {
     int row_tokens;    /* what a query row costs beside the tokens that it sees, in tokens */
     double merge_us;   /* a layer, of one of the parts that SMs leave of a row */
     double combine_us; /* a layer, of combining ranks' partial results besides reading them */
+    double
+        spill_frac; /* by which a prompt takes longer on a context that half of L2 holds none of */
 };
 
 struct profile {
@@ -73,7 +75,9 @@ struct profile {
         double regroup_hbm_frac; /* KV that stays goes to pages of the new cut */
         /* A layer's transfer beside the computation of the layer before: */
         double beside_frac; /* its speed, over that when nothing else runs */
-        double weights_interference_frac, kv_interference_frac; /* by which that takes longer */
+        /* What computation that HBM paces loses, over the time in HBM of what passes the network
+         * (read here, written there) and of what is grouped anew. */
+        double link_interference, regroup_interference;
     } transfer;
     struct collective_table collectives;
     char collectives_name[96]; /* as the file names them */

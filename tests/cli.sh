@@ -133,11 +133,11 @@ expect_part "sim --plan: says when it is empty" "no step was selected" \
 
 ## plans that put the simulator on trial
 slice="--model deepseek-r1-slice --cluster h200x2"
-expect "plan grid: says what it wrote" "grid.jsonl: 603 steps, 300 switches" \
+expect "plan grid: says what it wrote" "grid.jsonl: 639 steps, 317 switches" \
     "$(run plan grid $slice -o grid.jsonl | sed 's/, predicted to take [0-9.]* s$//')"
-expect "plan grid: check" "ok: 603 steps, 300 switches" "$(run plan check grid.jsonl)"
+expect "plan grid: check" "ok: 639 steps, 317 switches" "$(run plan check grid.jsonl)"
 expect "plan grid -: the plan alone" "$(cat grid.jsonl)" "$(run plan grid $slice -o -)"
-expect "plan grid: every cluster has its Helix" 60 \
+expect "plan grid: every cluster has its Helix" 64 \
     "$(run plan grid --model llama-3.1-405b-slice --cluster h200x8 -o - |
         grep -v '"from"' | grep -c '"layout":"helix:kvp=8,tpa=1"')"
 run plan switches $slice --context 64K --repeats 2 --layouts tp,dp -o switches.jsonl >/dev/null

@@ -161,7 +161,8 @@ Test(attention, with_partial_results_a_prompt_is_as_many_decoding_rows)
     double expected = LAYERS * (collective_s(t, COLL_ALL_TO_ALL, 2, partial) +
                                 collective_s(t, COLL_ALL_GATHER, 2, hidden) +
                                 collective_s(t, COLL_ALL_REDUCE, 2, hidden));
-    cr_expect_float_eq(ps_to_s(step_of(&a, CP, &prompt).exchange.a_ps), expected, 1e-9);
+    struct step_cost cost = step_of(&a, CP, &prompt);
+    cr_expect_float_eq(ps_to_s(cost.exchange.a_ps - cost.wait_ps), expected, 1e-9);
     for (int layout = CP; layout <= HELIX; layout += HELIX - CP) {
         cr_expect_eq(step_of(&a, layout, &prompt).exchange.a_ps,
                      step_of(&a, layout, &rows).exchange.a_ps);
@@ -185,4 +186,24 @@ Test(attention, combining_takes_its_reads_and_a_fixed_time)
     cr_expect_float_eq(added_us(&a, HELIX, &(struct batch){128, 128, item}),
                        LAYERS * (5 + 1e6 * bytes / (4800e9 * 0.9)), 1e-5);
     cr_expect_float_eq(added_us(&a, DOP, &(struct batch){128, 128, item}), 0, 1e-9);
+}
+
+/* 131,072 tokens of 1,152 bytes are 4.8 times half of 60 MiB: 0.7917 of them are read again, half
+ * as many of which leave 0.5833; of 8,192 everything stays. */
+Test(attention, a_prompt_takes_longer_where_its_context_spills)
+{
+    const struct attention_profile fits = {.mla_prefill = MLA_ABSORBED};
+    const struct attention_profile spills = {.mla_prefill = MLA_ABSORBED, .spill_frac = 0.12};
+    static const struct {
+        int layout;
+        int64_t ctx_tokens;
+        double longer;
+    } cases[] = {{TP, 131072, 0.095}, {DP, 131072, 0.095}, {CP, 131072, 0.07}, {TP, 8192, 0}};
+    for (int i = 0; i < 4; i++) {
+        struct batch_item item = {cases[i].ctx_tokens, 1024, 0};
+        struct batch batch = {0, 1, &item};
+        double base_ps = (double)step_of(&fits, cases[i].layout, &batch).attn.a_ps;
+        double longer_ps = (double)step_of(&spills, cases[i].layout, &batch).attn.a_ps - base_ps;
+        cr_expect_float_eq(longer_ps / base_ps, cases[i].longer, 1e-6, "%d", i);
+    }
 }

@@ -89,8 +89,8 @@ static void invent_truth(struct profile *p)
     p->transfer.regroup_hbm_frac = 0.4;
     p->transfer.repack_hbm_frac = 0;
     p->transfer.beside_frac = 0.75;
-    p->transfer.weights_interference_frac = 0.25;
-    p->transfer.kv_interference_frac = 0.5;
+    p->transfer.link_interference = 1.2;
+    p->transfer.regroup_interference = 2.5;
     for (int op = 0; op < COLL_COUNT; op++)
         scale_collective(&p->collectives, op, 0.45, 0.8);
 }

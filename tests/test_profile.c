@@ -58,8 +58,9 @@ static struct profile invent(void)
     p.stage[STAGE_FFN].hbm_frac.frac[0] = 0.8125;
     p.transfer.kv_factor = 1.75;
     p.transfer.regroup_hbm_frac = 0.25;
+    p.expert_imbalance = 1.2;
     p.transfer.beside_frac = 0.875;
-    p.transfer.kv_interference_frac = 0.5;
+    p.transfer.regroup_interference = 0.5;
     p.attention = (struct attention_profile){MLA_ABSORBED, POSITIONS_PARTIAL, 224, 0.375, 2.5};
     p.collectives.curve[COLL_ALL_GATHER][0].point[3].us = 4.125;
     return p;
@@ -116,8 +117,8 @@ Test(profile, what_is_written_reads_back, .init = enter, .fini = leave)
     cr_expect_eq(q.transfer.repack_hbm_frac, 0.8);
     cr_expect_eq(q.transfer.regroup_hbm_frac, 0.25);
     cr_expect_eq(q.transfer.beside_frac, 0.875);
-    cr_expect_eq(q.transfer.kv_interference_frac, 0.5);
-    cr_expect_eq(q.transfer.weights_interference_frac, 0, "without the key");
+    cr_expect_eq(q.transfer.regroup_interference, 0.5);
+    cr_expect_eq(q.transfer.link_interference, 0, "without the key");
     expect_same_collectives(&p.collectives, &q.collectives);
     profile_release(&p);
     profile_release(&q);

@@ -76,26 +76,53 @@ Test(transition, a_transfer_hides_behind_the_layer_before_it)
     bench_release(&b);
 }
 
-/* 60 layers are computed beside a transfer x and take a quarter longer meanwhile: with time enough
- * a fifth of x on top. A layer that is done first gains nothing: it took 5/4 of its time, in which
- * as much moved. */
-Test(transition, a_transfer_slows_the_layer_beside_it)
+/* A transfer reads here and writes there what it moves. As long as that takes in HBM, 60 layers
+ * stand still where HBM paces all they do, half as long where it paces half, and not at all where
+ * it paces none. A layer that is done first gains nothing: it took longer, in which more moved. */
+Test(transition, a_transfer_slows_what_hbm_paces)
 {
     struct bench b;
     bench_load(&b, "deepseek-v3.2", "b200x8");
-    b.profile.transfer.weights_interference_frac = 0.25;
-    b.profile.transfer.kv_interference_frac = 4; /* none moves */
+    b.profile.transfer.link_interference = 1;
+    b.profile.transfer.regroup_interference = 4; /* nothing is grouped anew */
     bench_compile(&b, "tp,dp");
     int64_t tokens[RANKS_MAX] = {0};
-    struct step_cost busy = {.proj = seg_const(61 * PS_PER_S)}, half = {0};
+    struct step_cost busy = {.proj = seg_const(61 * PS_PER_S)}, short_one = {0};
     struct transition t;
     transition_cost(b.cost, 0, 1, tokens, &busy, &t);
-    cr_expect_float_eq(t.exposed_ps, t.first_ps + 60 * 0.2 * t.first_ps, 1);
+    double in_hbm_ps = 2e12 * t.weights_recv_bytes_per_layer / 7.7e12;
+    cr_expect_eq(t.exposed_ps, t.first_ps);
     cr_expect_eq(t.blocking_ps, 61 * t.first_ps);
+    busy.hbm_ps = 61 * PS_PER_S;
+    transition_cost(b.cost, 0, 1, tokens, &busy, &t);
+    cr_expect_float_eq(t.exposed_ps, t.first_ps + 60 * in_hbm_ps, 1);
+    busy.hbm_ps /= 2;
+    transition_cost(b.cost, 0, 1, tokens, &busy, &t);
+    cr_expect_float_eq(t.exposed_ps, t.first_ps + 30 * in_hbm_ps, 1);
     int64_t compute = t.first_ps / 2;
-    half.attn = seg_const(61 * compute);
-    transition_cost(b.cost, 0, 1, tokens, &half, &t);
+    short_one.attn = seg_const(61 * compute);
+    short_one.hbm_ps = short_one.attn.a_ps;
+    transition_cost(b.cost, 0, 1, tokens, &short_one, &t);
     cr_expect_float_eq(t.exposed_ps, t.first_ps + 60 * (t.first_ps - compute), 1);
+    bench_release(&b);
+}
+
+/* Half the time in HBM of what tp -> cp groups anew, and nothing of what travels. */
+Test(transition, what_is_grouped_anew_slows_by_its_own_factor)
+{
+    struct bench b;
+    int64_t tokens[RANKS_MAX];
+    struct step_cost busy = {.attn = seg_const(61 * PS_PER_S), .hbm_ps = 61 * PS_PER_S};
+    struct transition before, after;
+    fill(tokens, 8, 1000);
+    bench_load(&b, "deepseek-v3.2", "b200x8");
+    b.profile.transfer.regroup_hbm_frac = 0.5;
+    bench_compile(&b, "tp,cp,dp,dop");
+    transition_cost(b.cost, TP, CP, tokens, &busy, &before);
+    b.profile.transfer.regroup_interference = 0.5;
+    transition_cost(b.cost, TP, CP, tokens, &busy, &after);
+    double bytes = 1000 * model_kv_bytes_per_token_layer(&b.model);
+    cr_expect_float_eq(after.exposed_ps - before.exposed_ps, 60 * 0.5 * 2e12 * bytes / 7.7e12, 2);
     bench_release(&b);
 }
 
@@ -144,7 +171,7 @@ Test(transition, sub_batches_change_for_nothing)
 {
     struct bench b;
     bench_load(&b, "deepseek-r1", "h200x8");
-    b.profile.transfer.weights_interference_frac = b.profile.transfer.kv_interference_frac = 0.5;
+    b.profile.transfer.link_interference = b.profile.transfer.regroup_interference = 0.5;
     bench_compile(&b, "helix:kvp=8,tpa=1,helix:kvp=8,tpa=1,hopb=4,helix:kvp=8,tpa=1,hopb=8");
     int64_t tokens[RANKS_MAX];
     fill(tokens, 8, 2 * 65536);

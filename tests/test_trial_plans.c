@@ -150,24 +150,25 @@ static struct plan make_grid(const struct bench *b, int64_t max_tokens)
 }
 
 /* 32 shapes of decode (7 batches at 1K, 4K and 16K, 6 at 64K, 5 at 128K: a context is three
- * quarters of that in the mean), 5 mixed, 8 uneven and 15 of prefill; each under 5 layouts with 4
- * changes between; then three tours of 20 and their first steps: 60 x 9 + 3 x 21. Requests: 3 x 64
- * + 32 + 16 decode, 6 + 15 with chunks, 4 x 16 uneven, 3 x 16 on tour. */
+ * quarters of that in the mean), 5 mixed, 8 uneven and 19 of prefill (2,048 rows at 128K take too
+ * long); each under 5 layouts with 4 changes between; then three tours of 20 and their first steps:
+ * 64 x 9 + 3 x 21. Requests: 3 x 64 + 32 + 16 decode, 6 + 19 with chunks, 4 x 16 uneven, 3 x 16 on
+ * tour. */
 Test(trial_plans, the_grid_has_every_shape_under_every_layout)
 {
     struct bench b;
     int steady[LAYOUT_MAX] = {0};
     bench_init(&b, "deepseek-r1-slice", ALL, 0);
     struct plan p = make_grid(&b, 2 << 20);
-    cr_expect_eq(p.n, 603);
-    cr_expect_eq(expect_in_order(&p), 373);
+    cr_expect_eq(p.n, 639);
+    cr_expect_eq(expect_in_order(&p), 377);
     for (int i = 0; i < p.n; i++) {
         cr_expect_leq(tokens_of(&p.step[i]), 2 << 20);
         expect_predicted(&b, &p.step[i]);
         steady[layout_of(&b, p.step[i].layout)] += is_steady(&p.step[i]);
     }
-    for (int l = 0; l < b.n_layouts; l++) /* tours begin and end in the first, where all are */
-        cr_expect_eq(steady[l], l == 0 ? 63 : 60, "%s: %d", b.layout[l].name, steady[l]);
+    for (int l = 0; l < b.n_layouts; l++) /* tours end in the first, so two begin there */
+        cr_expect_eq(steady[l], l == 0 ? 66 : 64, "%s: %d", b.layout[l].name, steady[l]);
     cr_expect_str_eq(p.header.model, "deepseek-r1-slice");
     cr_expect_str_eq(p.header.cluster, "h200x2");
     cr_expect_eq(p.header.ranks, 2);
@@ -294,6 +295,24 @@ Test(trial_plans, switches_try_every_direction_three_ways)
         cr_expect(r->ctx_tokens >= 1000 && r->ctx_tokens <= 3000);
         cr_expect_eq(r->owner, k % 2);
         cr_expect(k == 0 || r->ctx_tokens != r[-1].ctx_tokens);
+    }
+    plan_release(&p);
+    bench_release(&b);
+}
+
+Test(trial_plans, switches_may_have_a_chunk_of_each_owner)
+{
+    struct bench b;
+    struct trial_switches s = three_ways;
+    bench_init(&b, "deepseek-r1-slice", "tp,dp", 0);
+    s.chunk_rows = 512;
+    struct plan p = make_switches(&b, &s);
+    for (int i = 0; i < p.n; i++) {
+        const struct plan_row *row = p.step[i].row;
+        cr_assert_eq(p.step[i].n_rows, 5);
+        for (int k = 0; k < 5; k++)
+            cr_expect_eq(row[k].q, k < 3 ? 1 : 512);
+        cr_expect_neq(row[3].owner, row[4].owner);
     }
     plan_release(&p);
     bench_release(&b);

@@ -10,7 +10,12 @@
 #include "sim/study/trial_plans.h"
 
 /* The first two keep a step's time within what the clock can count. */
-enum { CONTEXT_MAX_TOKENS = 1 << 24, REQUESTS_MAX = 512, REPEATS_MAX = 200 };
+enum {
+    CONTEXT_MAX_TOKENS = 1 << 24,
+    REQUESTS_MAX = 512,
+    REPEATS_MAX = 200,
+    CHUNK_MAX_ROWS = 1 << 16
+};
 
 struct settings {
     struct setup_options setup;
@@ -69,6 +74,8 @@ static const struct opt switches_options[] = {
      "contexts are drawn from so far below to so far above S"},
     {"repeats", 0, OPT_I64, FIELD(switches.repeats), "R", "10", 1, REPEATS_MAX, NULL,
      "trials of each directed pair and mechanism"},
+    {"chunk", 0, OPT_TOKENS, FIELD(switches.chunk_rows), "Q", "0", 0, CHUNK_MAX_ROWS, NULL,
+     "rows of a prompt that one request of each owner has (0: all decode)"},
     SEED_OPT,
     {0},
 };

@@ -205,6 +205,15 @@ struct seg attention_merge(const struct cost *c, const struct layout *l, const s
     return merge;
 }
 
+/* Blocks read one context side by side, each all of it: what half of L2 holds (each half serves its
+ * own SMs) is read from HBM once, the rest again and again. */
+static double spill(const struct cost *c, const struct layout *l, double context)
+{
+    double bytes = context * read_bytes(&c->model, l) / l->attn_pos_shards;
+    double held = bytes > 0 ? c->cluster.device.l2_bytes / 2 / bytes : 1;
+    return 1 + c->profile->attention.spill_frac * (held < 1 ? 1 - held : 0);
+}
+
 void attention_chunk_s(const struct cost *c, const struct layout *l, const struct batch_item *i,
                        double *flop, double *read)
 {
@@ -215,7 +224,7 @@ void attention_chunk_s(const struct cost *c, const struct layout *l, const struc
                    c->profile->attention.mla_prefill == MLA_EXPANDED;
     double pair = expands ? 2.0 * (m->nope_dim + m->rope_dim + m->v_dim) : pair_flop(m);
     double pairs = attended_pairs(m, s, q) + q * extra_tokens(c, l);
-    double work = kv_layers * pairs * heads * pair;
+    double work = kv_layers * pairs * heads * pair * spill(c, l, s);
     if (expands) /* K and V of the whole context, again in every chunk */
         work += kv_layers * 2.0 * s * m->kv_lora * heads * (m->nope_dim + m->v_dim);
     double index = m->indexer.layers * causal_pairs(s, q) * indexer_pair_flop(m);

@@ -17,6 +17,11 @@ double roofline_s(double flop, double read)
     return flop > read ? flop : read;
 }
 
+struct work roofline(double flop, double read)
+{
+    return flop > read ? (struct work){flop, 0} : (struct work){read, read};
+}
+
 double flop_s(const struct cost *c, enum profile_stage stage, enum number_format format,
               double flop, double size)
 {
@@ -175,12 +180,17 @@ static struct row_times time_rows(const struct cost *c, const struct layout *l,
                                   const struct row_counts *n)
 {
     struct exchange_sums exchange = exchange_sum(c, l, n);
+    struct work proj = rows_proj(c, l, n), ffn = rows_ffn(c, n), dense = rows_dense_ffn(c, n);
     return (struct row_times){
-        .proj_ps = round_ps(rows_proj_s(c, l, n)),
-        .ffn_ps = round_ps(rows_ffn_s(c, n)),
-        .dense_ffn_ps = round_ps(rows_dense_ffn_s(c, n)),
+        .proj_ps = round_ps(proj.all_s),
+        .ffn_ps = round_ps(ffn.all_s),
+        .dense_ffn_ps = round_ps(dense.all_s),
+        .proj_hbm_ps = round_ps(proj.hbm_s),
+        .ffn_hbm_ps = round_ps(ffn.hbm_s),
+        .dense_ffn_hbm_ps = round_ps(dense.hbm_s),
         .once_ps = round_ps(rows_once_s(c, n)),
         .latency_ps = round_ps(exchange.latency_s),
+        .wait_ps = round_ps(rows_wait_s(c, n)),
         .link_ps = round_ps(exchange.link_s),
         .part_ps = round_ps(exchange.part_s),
     };
@@ -307,6 +317,19 @@ static struct seg busiest(const struct cost *c, const struct layout *l, const st
     return most;
 }
 
+static int64_t attention_hbm_ps(const struct sums *s)
+{
+    int64_t most_ps = 0, hbm_ps = 0;
+    for (int r = 0; r < s->n_loads; r++) {
+        int64_t flop_ps = s->load[r].flop.a_ps, read_ps = s->load[r].read.a_ps;
+        if (max_i64(flop_ps, read_ps) > most_ps) {
+            most_ps = max_i64(flop_ps, read_ps);
+            hbm_ps = read_ps >= flop_ps ? read_ps : 0;
+        }
+    }
+    return hbm_ps;
+}
+
 static struct seg attention_of(const struct cost *c, const struct layout *l, const struct sums *s,
                                bool hiding)
 {
@@ -337,7 +360,7 @@ static struct seg exchange_of(const struct cost *c, const struct layout_cost *l,
         link = seg_add(link, exposed_parts(c, &l->layout, s, times->part_ps));
     else if (c->profile->overlap_frac > 0)
         link = seg_excess(link, attention_of(c, &l->layout, s, true));
-    return seg_add(seg_const(times->latency_ps), link);
+    return seg_add(seg_const(times->latency_ps + times->wait_ps), link);
 }
 
 void cost_step(const struct cost *c, int layout, const struct batch *b, struct step_cost *out)
@@ -352,6 +375,10 @@ void cost_step(const struct cost *c, int layout, const struct batch *b, struct s
     out->proj = seg_const(times.proj_ps);
     out->ffn = seg_const(times.ffn_ps);
     out->dense_ffn_ps = times.dense_ffn_ps;
+    out->wait_ps = times.wait_ps;
+    out->hbm_ps = times.proj_hbm_ps + attention_hbm_ps(&sums);
+    out->ffn_hbm_ps = times.ffn_hbm_ps;
+    out->dense_ffn_hbm_ps = times.dense_ffn_hbm_ps;
     out->attn = attention_of(c, &l->layout, &sums, false);
     out->exchange = exchange_of(c, l, b, &sums, &times);
     out->step = seg_add(seg_add(out->proj, out->attn),

@@ -33,7 +33,10 @@ struct batch {
 struct step_cost {
     struct seg proj, attn, exchange, ffn, step;
     int64_t dense_ffn_ps; /* of one dense layer; the others share the rest of ffn */
-    int64_t rows;         /* query rows of the whole batch */
+    /* As far as HBM sets the pace: of projections and attention, of ffn, of a dense layer's. */
+    int64_t hbm_ps, ffn_hbm_ps, dense_ffn_hbm_ps;
+    int64_t wait_ps; /* of exchange: in layers in which another rank has more experts' work */
+    int64_t rows;    /* query rows of the whole batch */
 };
 
 struct cost; /* opaque: model, cluster, profile and layouts, compiled to integer tables */

@@ -14,10 +14,17 @@ struct row_counts {
     int64_t sampled_rows;       /* one per request */
 };
 
-/* Their times, summed over layers. */
+/* A time, and how much of it is reading at the pace of HBM. */
+struct work {
+    double all_s, hbm_s;
+};
+
+/* Their times, summed over layers; `hbm`: as far as HBM sets the pace. */
 struct row_times {
     int64_t proj_ps, ffn_ps, dense_ffn_ps, once_ps;
+    int64_t proj_hbm_ps, ffn_hbm_ps, dense_ffn_hbm_ps;
     int64_t latency_ps, link_ps; /* of the collectives: delta and R of Eq. 10 */
+    int64_t wait_ps;             /* for ranks with more experts' work in a layer */
     int64_t part_ps;             /* one sub-batch's exchange, when there are several */
 };
 
@@ -63,6 +70,7 @@ struct cost {
 
 /* Roofline of work done at a share of peak against bytes at a share of bandwidth, in seconds. */
 double roofline_s(double flop_s, double read_s);
+struct work roofline(double flop_s, double read_s);
 /* Seconds of `flop` in a stage whose efficiency is looked up at `size`; 0 flop is 0. */
 double flop_s(const struct cost *c, enum profile_stage stage, enum number_format format,
               double flop, double size);
@@ -78,9 +86,12 @@ int cost_sub_batches(const struct layout *l, int64_t rows, int64_t prefill_rows)
 double cost_hiding_frac(const struct cost *c, int sub_batches);
 
 /* rows.c: projections, FFN, and what happens once a step. */
-double rows_proj_s(const struct cost *c, const struct layout *l, const struct row_counts *n);
-double rows_ffn_s(const struct cost *c, const struct row_counts *n);
-double rows_dense_ffn_s(const struct cost *c, const struct row_counts *n); /* of one layer */
+struct work rows_proj(const struct cost *c, const struct layout *l, const struct row_counts *n);
+/* Of the rank that has most to do over all layers. */
+struct work rows_ffn(const struct cost *c, const struct row_counts *n);
+/* Where it waits in the layers in which another has more, before the exchange that follows. */
+double rows_wait_s(const struct cost *c, const struct row_counts *n);
+struct work rows_dense_ffn(const struct cost *c, const struct row_counts *n); /* of one layer */
 double rows_once_s(const struct cost *c, const struct row_counts *n);
 
 /* exchange.c: the collectives of all layers whose sizes depend on row counts. Of several

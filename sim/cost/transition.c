@@ -16,6 +16,7 @@ enum { MOVES_WEIGHTS, MOVES_KV, MOVES_COUNT };
 struct layer_sort {
     int n;
     int64_t alone_ps[MOVES_COUNT];
+    double taken_ps[MOVES_COUNT]; /* of HBM's time, from what it paces */
 };
 
 enum { SORTS = 3 };
@@ -51,35 +52,66 @@ static int64_t state_ps(const struct cost *c, enum primitive primitive, const st
                     through_hbm_s(c, t->regroup_bytes, p->transfer.regroup_hbm_frac));
 }
 
+static double taken_ps(const struct cost *c, double link_bytes, double regroup_bytes)
+{
+    const struct profile *p = c->profile;
+    return 1e12 * (p->transfer.link_interference * through_hbm_s(c, link_bytes, 1) +
+                   p->transfer.regroup_interference * through_hbm_s(c, regroup_bytes, 1));
+}
+
+static struct layer_sort sort_of(const struct cost *c, int n, const struct weights_move *weights,
+                                 enum primitive primitive, const struct transfer *state)
+{
+    struct layer_sort s = {n, {0, state_ps(c, primitive, state)}, {0}};
+    s.taken_ps[MOVES_KV] = taken_ps(c, state->link_bytes, state->regroup_bytes);
+    if (weights != NULL) {
+        s.alone_ps[MOVES_WEIGHTS] = weights_ps(c, weights);
+        s.taken_ps[MOVES_WEIGHTS] = taken_ps(c, weights->recv_bytes, 0);
+    }
+    return s;
+}
+
 static void sort_layers(const struct cost *c, const struct manifest *mf, const struct transfer *kv,
                         const struct transfer *state, struct layer_sort s[SORTS])
 {
     int kv_layers = model_kv_layers(&c->model);
     int moving = (int)(mf->weights.layers_frac * kv_layers + 0.5);
-    int64_t kv_ps = state_ps(c, mf->kv.primitive, kv);
-    s[0] = (struct layer_sort){moving, {weights_ps(c, &mf->weights), kv_ps}};
-    s[1] = (struct layer_sort){kv_layers - moving, {0, kv_ps}};
-    s[2] = (struct layer_sort){
-        c->model.linear.layers,
-        {weights_ps(c, &mf->linear_weights), state_ps(c, mf->state.primitive, state)}};
+    s[0] = sort_of(c, moving, &mf->weights, mf->kv.primitive, kv);
+    s[1] = sort_of(c, kv_layers - moving, NULL, mf->kv.primitive, kv);
+    s[2] = sort_of(c, c->model.linear.layers, &mf->linear_weights, mf->state.primitive, state);
 }
 
-/* What a later layer adds that moves while `compute_ps` of the layer before is computed: as far as
- * it outlasts that, and as far as it slows it down. */
-static double late_ps(const struct cost *c, const struct layer_sort *s, double compute_ps)
+/* A layer's computation, and how much of it HBM paces. */
+struct computed {
+    double all_ps, hbm_ps;
+};
+
+/* By how much computation takes longer beside a transfer: that keeps HBM busy for a part of its
+ * time, and what HBM paces stands still meanwhile. */
+static double slows_by(const struct computed *l, double beside_ps, double taken_ps)
+{
+    const double most = 0.9;
+    if (beside_ps <= 0 || l->all_ps <= 0)
+        return 0;
+    double lost = taken_ps / beside_ps * l->hbm_ps / l->all_ps;
+    return lost < most ? lost / (1 - lost) : most / (1 - most);
+}
+
+/* What a later layer adds that moves while the layer before is computed: as far as it outlasts
+ * that, and as far as it slows it down. */
+static double late_ps(const struct cost *c, const struct layer_sort *s, const struct computed *l)
 {
     const double speed = c->profile->transfer.beside_frac;
-    const double slows[MOVES_COUNT] = {c->profile->transfer.weights_interference_frac,
-                                       c->profile->transfer.kv_interference_frac};
-    double left_ps = compute_ps, late_ps = 0;
+    double left_ps = l->all_ps, late_ps = 0;
     for (int m = 0; m < MOVES_COUNT; m++) {
-        double beside_ps = (double)s->alone_ps[m] / speed, room_ps = left_ps * (1 + slows[m]);
+        double beside_ps = (double)s->alone_ps[m] / speed;
+        double slows = slows_by(l, beside_ps, s->taken_ps[m]), room_ps = left_ps * (1 + slows);
         if (beside_ps <= room_ps) {
-            double computed_ps = beside_ps / (1 + slows[m]);
+            double computed_ps = beside_ps / (1 + slows);
             late_ps += beside_ps - computed_ps;
             left_ps -= computed_ps;
         } else {
-            late_ps += left_ps * slows[m] + (double)s->alone_ps[m] - speed * room_ps;
+            late_ps += left_ps * slows + (double)s->alone_ps[m] - speed * room_ps;
             left_ps = 0;
         }
     }
@@ -89,17 +121,22 @@ static double late_ps(const struct cost *c, const struct layer_sort *s, double c
 /* What a layer computes, by whether its FFN is dense: those come first. */
 struct compute {
     int n_dense;
-    double dense_ps, other_ps;
+    struct computed dense, other;
 };
 
 static struct compute compute_of(const struct model *m, const struct step_cost *step)
 {
-    double all_ps = (double)(step->proj.a_ps + step->attn.a_ps + step->exchange.a_ps) / m->layers;
-    double dense_ps = (double)step->dense_ffn_ps;
     int others = m->layers - m->dense_layers;
-    double rest_ps = (double)step->ffn.a_ps - m->dense_layers * dense_ps;
-    return (struct compute){m->dense_layers, all_ps + dense_ps,
-                            all_ps + (others > 0 ? rest_ps / others : 0)};
+    double all_ps = (double)(step->proj.a_ps + step->attn.a_ps + step->exchange.a_ps) / m->layers;
+    double hbm_ps = (double)step->hbm_ps / m->layers;
+    double dense_ps = (double)step->dense_ffn_ps, dense_hbm_ps = (double)step->dense_ffn_hbm_ps;
+    struct compute c = {
+        m->dense_layers, {all_ps + dense_ps, hbm_ps + dense_hbm_ps}, {all_ps, hbm_ps}};
+    if (others > 0) {
+        c.other.all_ps += ((double)step->ffn.a_ps - m->dense_layers * dense_ps) / others;
+        c.other.hbm_ps += ((double)step->ffn_hbm_ps - m->dense_layers * dense_hbm_ps) / others;
+    }
+    return c;
 }
 
 static int n_common(int a, int a_end, int b, int b_end)
@@ -121,8 +158,8 @@ static void expose(const struct cost *c, const struct layer_sort sort[SORTS],
         int after_others = n_common(at, end, compute->n_dense + 1, layers);
         out->blocking_ps += s->n * alone_ps;
         out->first_ps = at == 0 && s->n > 0 ? alone_ps : out->first_ps;
-        late += after_dense * late_ps(c, s, compute->dense_ps);
-        late += after_others * late_ps(c, s, compute->other_ps);
+        late += after_dense * late_ps(c, s, &compute->dense);
+        late += after_others * late_ps(c, s, &compute->other);
         at = end;
     }
     out->exposed_ps = out->first_ps + (int64_t)(late + 0.5);

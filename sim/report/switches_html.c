@@ -150,7 +150,8 @@ void switches_html(const struct validation *v, FILE *out)
     } else {
         html_p(out, "Times in ms. T is the step with the switch inside, ready the same step when "
                     "the switch was over before the clock started, dT = T - ready what the switch "
-                    "adds. A dT below the noise is not resolved. Bars: measured above predicted.");
+                    "adds. A dT below three times the noise is not resolved. Bars: measured above "
+                    "predicted.");
         write_note(note_noise(&v->trials, note), out);
         write_note(note_hidden(v, note), out);
         for (int m = 0; m < MECH_COUNT; m++)

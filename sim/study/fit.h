@@ -79,6 +79,7 @@ enum fit_target {
     FIT_FLOP,      /* flop_frac of a stage at one size */
     FIT_MERGE,     /* attention.merge_us */
     FIT_COMBINE,   /* attention.combine_us */
+    FIT_SPILL,     /* attention.spill_frac */
     FIT_IMBALANCE, /* expert_imbalance */
     FIT_LATENCY,   /* us of a collective at its smallest */
     FIT_BANDWIDTH, /* GB/s of a collective's growth up to 1 GiB */
@@ -89,8 +90,8 @@ enum fit_target {
     FIT_WEIGHTS_FACTOR,
     FIT_KV_FACTOR,
     FIT_BESIDE,
-    FIT_WEIGHTS_INTERFERENCE,
-    FIT_KV_INTERFERENCE
+    FIT_LINK_INTERFERENCE,
+    FIT_REGROUP_INTERFERENCE
 };
 
 enum fit_state {

@@ -34,7 +34,8 @@ enum { N_ROW_KNOTS = sizeof row_knots / sizeof *row_knots };
 static const double frac_low = 0.001, frac_high = 1; /* nothing passes its data sheet */
 static const double launch_high_us = 1000, imbalance_high = 16;
 static const double factor_low = 0.1, factor_high = 100, regroup_start = 0.5;
-static const double beside_low = 0.1, interference_low = 0.01, interference_high = 4;
+static const double beside_low = 0.1, interference_low = 0.01, interference_high = 20;
+static const double spill_low = 0.01;
 static const double collective_reach = 30;              /* times the base, either way */
 enum { TABLE_FIRST_POWER = 10, TABLE_LAST_POWER = 30 }; /* of two, bytes */
 
@@ -184,11 +185,13 @@ static void list_stage(struct list *l, const struct fit_data *d, struct profile 
         add_of_stage(l, FIT_HBM, p, 0);
     for (int i = 0; i < n; i++)
         add_of_stage(l, FIT_FLOP, p, knot[i]);
+    const struct attention_profile *a = &p->attention;
     if (l->stage == FIT_ATTN_DECODE) {
-        const struct attention_profile *a = &p->attention;
         add_named(l, FIT_MERGE, "attention.merge_us", a->merge_us, 0, launch_high_us);
         add_named(l, FIT_COMBINE, "attention.combine_us", a->combine_us, 0, launch_high_us);
     }
+    if (prefill && d->cluster->device.l2_bytes > 0)
+        add_named(l, FIT_SPILL, "attention.spill_frac", a->spill_frac, spill_low, 1);
 }
 
 /* The same curve at powers of two. */
@@ -260,10 +263,10 @@ static void list_transfer(struct list *l, const struct profile *p)
 static void list_overlap(struct list *l, const struct profile *p)
 {
     add_named(l, FIT_BESIDE, "transfer.beside_frac", p->transfer.beside_frac, beside_low, 1);
-    add_named(l, FIT_WEIGHTS_INTERFERENCE, "transfer.weights_interference_frac",
-              p->transfer.weights_interference_frac, interference_low, interference_high);
-    add_named(l, FIT_KV_INTERFERENCE, "transfer.kv_interference_frac",
-              p->transfer.kv_interference_frac, interference_low, interference_high);
+    add_named(l, FIT_LINK_INTERFERENCE, "transfer.link_interference", p->transfer.link_interference,
+              interference_low, interference_high);
+    add_named(l, FIT_REGROUP_INTERFERENCE, "transfer.regroup_interference",
+              p->transfer.regroup_interference, interference_low, interference_high);
 }
 
 int fit_params(enum fit_stage stage, const struct fit_data *d, struct profile *p,

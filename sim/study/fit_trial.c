@@ -60,6 +60,7 @@ static void set_param(struct profile *p, const struct fit_param *q)
     case FIT_FLOP: set_flop(&stage->flop_frac, q->size, q->value); break;
     case FIT_MERGE: p->attention.merge_us = q->value; break;
     case FIT_COMBINE: p->attention.combine_us = q->value; break;
+    case FIT_SPILL: p->attention.spill_frac = q->value; break;
     case FIT_IMBALANCE: p->expert_imbalance = q->value; break;
     case FIT_LATENCY:
     case FIT_BANDWIDTH: set_collective(&p->collectives, q); break;
@@ -70,8 +71,8 @@ static void set_param(struct profile *p, const struct fit_param *q)
     case FIT_KV_FACTOR: p->transfer.kv_factor = q->value; break;
     case FIT_REGROUP: p->transfer.regroup_hbm_frac = q->value; break;
     case FIT_BESIDE: p->transfer.beside_frac = q->value; break;
-    case FIT_WEIGHTS_INTERFERENCE: p->transfer.weights_interference_frac = q->value; break;
-    case FIT_KV_INTERFERENCE: p->transfer.kv_interference_frac = q->value; break;
+    case FIT_LINK_INTERFERENCE: p->transfer.link_interference = q->value; break;
+    case FIT_REGROUP_INTERFERENCE: p->transfer.regroup_interference = q->value; break;
     }
 }
 

@@ -150,6 +150,9 @@ static struct switch_parts find_parts(struct scratch *s, const struct switch_dir
     return p;
 }
 
+/* The median of a normal variate's size is 0.67 deviations: two deviations. */
+static const double noises_apart = 3;
+
 static void fill_way(struct switch_way *w, struct scratch *s, const struct switch_direction *d,
                      enum mechanism mechanism)
 {
@@ -166,7 +169,7 @@ static void fill_way(struct switch_way *w, struct scratch *s, const struct switc
     w->pred_ns = w->predicted.waits_ns;
     if (w->n_matched == w->n)
         w->measured.slowed_ns = w->dt_ns - w->measured.waits_ns;
-    w->resolved = w->dt_ns > 0 && !(w->dt_ns < d->noise_ns);
+    w->resolved = w->dt_ns > 0 && !(w->dt_ns < noises_apart * d->noise_ns);
     w->error = w->resolved ? w->pred_ns / w->dt_ns - 1 : NAN;
 }
 

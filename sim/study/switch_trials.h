@@ -28,7 +28,7 @@ struct switch_way {
     double step_ns;          /* T, p50 */
     double dt_ns, dt_p95_ns; /* measured dT */
     double pred_ns;          /* predicted dT, p50 */
-    bool resolved;           /* dT is above 0 and not below the noise */
+    bool resolved;           /* dT is above 0 and not below three times the noise */
     double error;            /* predicted / measured - 1; NAN unless resolved */
     struct switch_parts measured, predicted;
 };

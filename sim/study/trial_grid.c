@@ -47,7 +47,9 @@ static const int uneven_batches[] = {4, 16};
 
 static const int64_t chunk_rows[] = {64, 256, 512, 1024, 2048};
 /* Of the request with the chunk; 0: the chunk is all of it. */
-static const int64_t chunk_ctx_tokens[] = {0, 8 * K, 32 * K};
+static const int64_t chunk_ctx_tokens[] = {0, 8 * K, 32 * K, 128 * K};
+static const int64_t chunk_pairs_max =
+    128 * K * K; /* of a row and a token: longer ones take long */
 
 static const int64_t switch_ctx_tokens[] = {4 * K, 32 * K, 128 * K};
 enum { SWITCH_BATCH = 16 };
@@ -141,7 +143,8 @@ static void run_prefills(struct grid *g)
     for (int c = 0; c < COUNT(chunk_ctx_tokens); c++)
         for (int q = 0; q < COUNT(chunk_rows); q++) {
             int64_t ctx_tokens = max_i64(chunk_ctx_tokens[c], chunk_rows[q]);
-            if (!is_allowed(g, ctx_tokens, ctx_tokens))
+            if (!is_allowed(g, ctx_tokens, ctx_tokens) ||
+                chunk_rows[q] * ctx_tokens > chunk_pairs_max)
                 continue;
             trial_steps_clear(t);
             trial_steps_add(t, g->next_req, (int)(g->next_req % cost_ranks(t->setting->cost)),

@@ -98,10 +98,12 @@ static void draw_requests(struct trial_steps *t, const struct trial_switches *s)
 {
     struct rng r;
     int64_t reach = llround((double)s->ctx_tokens * s->spread_frac);
+    int ranks = cost_ranks(t->setting->cost);
     rng_stream(&r, t->setting->seed, "contexts");
     for (int64_t i = 0; i < s->batch; i++) {
         int64_t tokens = s->ctx_tokens + rng_range(&r, -reach, reach);
-        trial_steps_add(t, i, (int)(i % cost_ranks(t->setting->cost)), max_i64(tokens, 1), 1);
+        int64_t rows = i < s->batch - ranks ? 1 : max_i64(s->chunk_rows, 1);
+        trial_steps_add(t, i, (int)(i % ranks), max_i64(tokens, rows), rows);
     }
 }
 

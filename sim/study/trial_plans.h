@@ -51,6 +51,7 @@ struct trial_switches {
     int64_t ctx_tokens; /* their mean context, */
     double spread_frac; /* drawn evenly from this share below to this share above it */
     int64_t repeats;    /* trials of each directed pair and mechanism */
+    int64_t chunk_rows; /* of a prompt, that the last request of each owner has; 0: it decodes */
 };
 
 /* Three-way trials of every directed pair of layouts: a step under the first, then the step that
