@@ -19,6 +19,7 @@ struct backend_options {
     int transport;        /* enum link_transport */
     int64_t transfer_sms; /* for a switch under way beside computation */
     int64_t repeats;      /* of a step without a switch, for p50 and p95 */
+    int64_t enough_ms;    /* so long, and five of them are enough (0: all) */
     int64_t delay_us;     /* random waits up to this before exchanges, to shake out races */
     bool eager;           /* no CUDA graphs */
     bool unchecked;       /* no comparison with the reference, no poison */

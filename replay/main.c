@@ -47,6 +47,8 @@ static const struct opt options[] = {
      "cuda: SMs that a switch under way, or HOP-B's exchange, may take from computation"},
     {"repeats", 0, OPT_I64, OPTION(repeats), "N", "1", 1, 100000, NULL,
      "cuda: runs of each step that has no switch, for p50 and p95"},
+    {"enough-ms", 0, OPT_I64, OPTION(enough_ms), "N", "0", 0, 1000000, NULL,
+     "cuda: fewer repeats, five at least, where these take so long (0: all)"},
     {"eager", 0, OPT_FLAG, OPTION(eager), NULL, NULL, 0, 0, NULL, "cuda: no CUDA graphs"},
     {"unchecked", 0, OPT_FLAG, OPTION(unchecked), NULL, NULL, 0, 0, NULL,
      "compare nothing with the reference, for timing alone"},

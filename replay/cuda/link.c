@@ -55,13 +55,15 @@ static int check_config(struct link *l, struct err *err)
 static int allocate(struct link *l, struct err *err)
 {
     size_t arena_bytes = (l->config.arena_bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-    size_t flags_bytes = LINK_CHANNELS * sizeof(struct peers_flags);
+    size_t kernels_bytes = LINK_CHANNELS * sizeof(struct peers_flags);
+    size_t flags_bytes = kernels_bytes + PEERS_MAX * sizeof(uint32_t);
     l->total_bytes = arena_bytes + LINK_SCRATCH_BYTES + flags_bytes;
     if (cudaMalloc((void **)&l->arena, l->total_bytes) != cudaSuccess)
         return err_run(err, "link: no %.1f GB of GPU memory left for the arena",
                        1e-9 * (double)l->total_bytes);
     l->scratch = l->arena + arena_bytes;
     l->flags = l->scratch + LINK_SCRATCH_BYTES;
+    l->copy_flags = l->flags + kernels_bytes;
     if (gpu_try(cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking), "a stream", err) < 0)
         return -1;
     for (int c = 0; c < LINK_CHANNELS; c++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stores into the other ranks' memory. Every rank maps every other's arena by CUDA's
- * inter-process handles; one kernel per exchange copies and meets the others' kernels there.
+ * inter-process handles; one kernel per exchange copies and meets the others' kernels there. On
+ * LINK_TRANSFER the copy engine copies, and no kernel waits.
  */
 #include "replay/cuda/link_internal.h"
 
@@ -17,8 +18,7 @@
 enum {
     COMPUTE_BLOCKS = 64,         /* H200 pair: as quick as 16 for little, 360 GB/s for much */
     ENGINE_COPIES_MAX = 64,      /* in one exchange */
-    ENGINE_COPY_BYTES = 4 << 20, /* and more in each: a kernel after a copy of the engine starts
-                                    about 12 us late, by when it would have sent as much */
+    ENGINE_COPY_BYTES = 1 << 20, /* and more in each: about 2.5 us go by before one begins */
     ENGINE_ROW_BYTES = 1 << 10,  /* and more in a row */
 };
 
@@ -28,8 +28,8 @@ struct direct {
     struct peers peers[LINK_CHANNELS];
 };
 
-/* On LINK_TRANSFER the copy engine takes the large boxes and the kernel the rest; on the others the
- * kernel takes all. Which it is may differ from rank to rank: the kernels meet in any case. */
+/* On LINK_TRANSFER the copy engine takes the large boxes and a kernel the rest, if there is any; on
+ * the others a kernel takes all. Which it is may differ from rank to rank. */
 struct direct_exchange {
     struct boxes_list all, rest;
     struct link_box *large;
@@ -116,6 +116,9 @@ static int direct_open(struct link *l, struct err *err)
     }
     if (result == 0) {
         set_peers(l);
+        result = link_meet_open(l, err);
+    }
+    if (result == 0) {
         snprintf(l->description, sizeof l->description, "direct over CUDA IPC");
     }
     free(address);
@@ -127,6 +130,7 @@ static void direct_close(struct link *l)
     for (int r = 0; r < l->ranks && r < PEERS_MAX; r++)
         if (r != l->rank && l->direct->arena[r] != NULL)
             cudaIpcCloseMemHandle(l->direct->arena[r]);
+    link_meet_close(l);
     cudaFreeHost(l->direct->alarm);
     free(l->direct);
 }
@@ -228,18 +232,35 @@ static int copy_by_engine(const struct link_box *b, const char *from, char *to, 
     return 0;
 }
 
+/* A kernel for what is left ends when it has stored its own: it may run late, beside a layer that
+ * has the SMs, but holds none up. */
+static int transfer(const struct link_exchange *e, const struct boxes_copy *copy,
+                    cudaStream_t stream, struct err *err)
+{
+    struct link *l = e->link;
+    const struct direct_exchange *x = e->direct;
+    const char *from = copy->from;
+    char *flags[PEERS_MAX];
+    for (int i = 0; i < x->n_large; i++)
+        if (copy_by_engine(&x->large[i], from, copy->to[x->large[i].peer], stream, err) < 0)
+            return -1;
+    if (gpu_try(boxes_copy(copy, l->config.transfer_sms, stream), "a transfer", err) < 0)
+        return -1;
+    for (int r = 0; r < l->ranks; r++)
+        flags[r] = there(l, r, l->copy_flags);
+    return link_meet_run(l, flags, stream, err);
+}
+
 static int direct_run(const struct link_exchange *e, const char *from, char *to,
                       struct link_lane lane, struct err *err)
 {
     const struct link *l = e->link;
-    const struct direct_exchange *x = e->direct;
     const bool transfers = lane.channel == LINK_TRANSFER;
-    struct boxes_copy copy = {.list = transfers ? x->rest : x->all, .from = from};
+    struct boxes_copy copy = {.list = transfers ? e->direct->rest : e->direct->all, .from = from};
     for (int r = 0; r < l->ranks; r++)
         copy.to[r] = there(l, r, to);
-    for (int i = 0; transfers && i < x->n_large; i++)
-        if (copy_by_engine(&x->large[i], from, copy.to[x->large[i].peer], lane.stream, err) < 0)
-            return -1;
+    if (transfers)
+        return transfer(e, &copy, lane.stream, err);
     return gpu_try(boxes_push(&copy, &l->direct->peers[lane.channel], lane.stream), "an exchange",
                    err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the two transports of a link share and what each gives. Behind the caller's arena lies a
- * reserve, symmetric as well: scratch memory for reductions (and the self-test) and flags.
+ * reserve, symmetric as well: scratch memory for reductions (and the self-test) and flags, of
+ * kernels and behind them of copies.
  */
 #ifndef REPLAY_CUDA_LINK_INTERNAL_H
 #define REPLAY_CUDA_LINK_INTERNAL_H
@@ -51,7 +52,9 @@ struct link {
     struct link_config config;
     struct comm *comm;
     int rank, ranks;
-    char *arena, *scratch, *flags; /* one allocation; flags: LINK_CHANNELS struct peers_flags */
+    /* One allocation. flags: LINK_CHANNELS struct peers_flags; copy_flags: uint32_t [PEERS_MAX], by
+     * whom they are raised. */
+    char *arena, *scratch, *flags, *copy_flags;
     size_t total_bytes;
     cudaStream_t stream; /* for preparations */
     struct link_order order[LINK_CHANNELS];
@@ -59,6 +62,7 @@ struct link {
     double gb_per_s;
     struct nccl *nccl; /* the transport's own: one of the two */
     struct direct *direct;
+    struct link_meet *meet;
 };
 
 struct link_exchange {
@@ -76,6 +80,14 @@ int link_agree(struct link *l, int mine, struct err *err);
 
 /* Everyone's `bytes` bytes, in rank order, at `all`, where the own are already. Collective. */
 int link_gather(struct link *l, void *all, size_t bytes, struct err *err);
+
+/* Ranks meet in the order of their streams without a kernel, which would hold SMs that a layer
+ * under way wants, and on another rank's waits for: behind copies that the copy engine makes, flags
+ * are copied likewise, and the stream waits for the others' ones. `flags` [ranks]: each rank's
+ * copy_flags, as mapped here. Not capturable. */
+int link_meet_open(struct link *l, struct err *err);
+void link_meet_close(struct link *l);
+int link_meet_run(struct link *l, char *const *flags, cudaStream_t stream, struct err *err);
 
 /* The self-test, over the reserve; sets gb_per_s. Collective. */
 int link_probe(struct link *l, struct err *err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * NCCL: what one rank sends another travels as one piece, from where it lies when it lies in one
- * piece, else packed; likewise at the receiver. Two communicators, so that a transfer may run
- * beside a step. No symmetric windows: 2.28's symmetric kernels may read stale data in graphs.
+ * piece, else packed; likewise at the receiver. A communicator for each channel, so that a transfer
+ * may run beside a step. No symmetric windows: 2.28's symmetric kernels may read stale data in
+ * graphs.
  */
 #include "replay/cuda/link_internal.h"
 
@@ -51,9 +52,10 @@ static int nccl_try(ncclResult_t r, const char *what, struct err *err)
 
 static int make_id(struct link *l, ncclUniqueId *id, struct err *err)
 {
-    /* multicast can put a host's GPUs out of service; the order keeps two communicators safe */
+    /* Multicast can put a host's GPUs out of service. No NCCL_LAUNCH_ORDER_IMPLICIT: driver 580
+     * crashes in cudaGraphUpload of what is captured with it; all channels' kernels find room on
+     * the SMs at once, in whatever order they start. */
     setenv("NCCL_NVLS_ENABLE", "0", 0);
-    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     return l->rank == 0 ? nccl_try(ncclGetUniqueId(id), "an id", err) : 0;
 }
 

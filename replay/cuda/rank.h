@@ -99,6 +99,8 @@ int rank_product(struct gpu_rank *r, const struct gemm *m, struct err *err);
  * layout; layer() enqueues one layer's transfers on a stream; end() retires what was left. */
 struct relocation;
 struct relocation *relocation_begin(struct gpu_rank *r, const struct layout *to, struct err *err);
+/* Whether anything goes anywhere, on any rank. */
+bool relocation_moves(const struct gpu_rank *r, const struct relocation *m);
 int relocation_layer(struct gpu_rank *r, const struct relocation *m, int layer,
                      enum link_channel channel, cudaStream_t stream, struct err *err);
 int relocation_end(struct gpu_rank *r, struct relocation *m, struct err *err);

@@ -105,6 +105,14 @@ struct relocation *relocation_begin(struct gpu_rank *r, const struct layout *to,
     return m;
 }
 
+bool relocation_moves(const struct gpu_rank *r, const struct relocation *m)
+{
+    bool moves = m->kv != NULL;
+    for (int layer = 0; layer < r->slice->layers; layer++)
+        moves |= m->weights[layer] != NULL;
+    return moves;
+}
+
 int relocation_layer(struct gpu_rank *r, const struct relocation *m, int layer,
                      enum link_channel channel, cudaStream_t stream, struct err *err)
 {

@@ -17,6 +17,8 @@
  * while one runs: else the first layer, or its transfer, would wait for launches. */
 static const int64_t head_start_ns = 100000;
 
+enum { REPEATS_MIN = 5 }; /* of a step, however long they take */
+
 static int64_t tokens_max(const struct gpu_rank *r, int64_t req)
 {
     const struct plan *p = &r->job->plan;
@@ -336,8 +338,10 @@ static int run_with_switch(struct gpu_rank *r, const struct plan_step *s, const 
     if (check_before(r, &c, err) < 0)
         return -1;
     struct relocation *m = relocation_begin(r, to, err);
+    bool moves = m != NULL && relocation_moves(r, m);
+    overlaps &= moves;
     struct pass *p = m == NULL ? NULL : ready(r, s, !overlaps, err);
-    if (p == NULL || capture(r, p, err) < 0 || run(r, p, m, overlaps, t, err) < 0 ||
+    if (p == NULL || capture(r, p, err) < 0 || run(r, p, moves ? m : NULL, overlaps, t, err) < 0 ||
         relocation_end(r, m, err) < 0)
         return -1;
     return check_after(r, &c, err);
@@ -377,6 +381,25 @@ static struct plan_times percentile(const struct plan_times *t, int n, double fr
     return out;
 }
 
+/* After the first one, the same on every rank: so many that they take enough, by the slowest. */
+static int count_repeats(struct gpu_rank *r, int64_t first_ns, int *n, struct err *err)
+{
+    const struct backend_options *o = &r->job->options;
+    int64_t all_ns[RANKS_MAX] = {0}, slowest_ns = 1;
+    size_t bytes[RANKS_MAX];
+    if (o->enough_ms == 0 || *n <= REPEATS_MIN)
+        return 0;
+    for (int i = 0; i < r->comm->ranks; i++)
+        bytes[i] = sizeof *all_ns;
+    all_ns[r->comm->rank] = first_ns;
+    if (comm_all_gather(r->comm, all_ns, bytes, err) < 0)
+        return -1;
+    for (int i = 0; i < r->comm->ranks; i++)
+        slowest_ns = max_i64(slowest_ns, all_ns[i]);
+    *n = (int)min_i64(*n, max_i64(REPEATS_MIN, o->enough_ms * 1000000 / slowest_ns));
+    return 0;
+}
+
 static int run_repeats(struct gpu_rank *r, const struct plan_step *s, struct backend_times *times,
                        struct err *err)
 {
@@ -386,8 +409,11 @@ static int run_repeats(struct gpu_rank *r, const struct plan_step *s, struct bac
     bool was_warm = p != NULL && p->is_warm;
     if (p == NULL || warm_up(r, p, err) < 0)
         rc = -1;
-    for (int i = 0; rc == 0 && i < n; i++)
+    for (int i = 0; rc == 0 && i < n; i++) {
         rc = run(r, p, NULL, false, &each[i], err);
+        if (rc == 0 && i == 0)
+            rc = count_repeats(r, each[0].step_ns, &n, err);
+    }
     if (rc == 0)
         *times = (struct backend_times){percentile(each, n, 0.5), percentile(each, n, 0.95),
                                         n > 1 && was_warm ? each[0].step_ns : 0};
