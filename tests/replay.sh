@@ -121,7 +121,7 @@ expect "calibrate with switches: exit" 0 $?
 expect "calibrate with switches: all of both plans" \
     "$(cat two.work/grid.plan.jsonl two.work/switches.plan.jsonl | grep -c '"step":')" \
     "$(cat two.work/part?.measured.jsonl | grep -c '"check":')"
-expect_part "calibrate with switches: told" "transfer.kv_interference_frac" "$(cat calibrated)"
+expect_part "calibrate with switches: told" "transfer.regroup_interference" "$(cat calibrated)"
 expect_part "calibrate without a model" "say --model and --cluster" "$("$replay" calibrate -o x.json 2>&1)"
 
 ## bad requests: exit 2 and nothing written

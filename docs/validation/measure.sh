@@ -10,7 +10,7 @@
 #   compare    steps of rollout and agentic under five layouts
 #   switches   three-way trials of 24 x 24K
 #   hopb       shapes of the grid under helix, cut into 1, 2 and 4 sub-batches
-#   deep       three-way trials of 16 x 16K on 12 layers instead of 4
+#   deep       three-way trials on 12 layers instead of 4: 16 x 16K, and 16 x 8K with prompts
 #   nccl       calibrate and switches by the other transport
 #   gqa        calibrate and switches of another model
 #   validate   all of these against what is predicted today             (last; needs no GPU)
@@ -75,7 +75,7 @@ simulate() {
 # NAME MODEL
 calibrate_on() {
     wavetank-replay calibrate --model "$2" --cluster "$cluster" --backend cuda --transport $transport --unchecked \
-        --repeats 5 -o "$1.json" --work "$1.work" >"$1.fit.txt"
+        --repeats 20 --enough-ms 300 -o "$1.json" --work "$1.work" >"$1.fit.txt"
 }
 calibrate() { calibrate_on "$cluster" "$model"; }
 
@@ -100,14 +100,19 @@ compare_layouts() {
     compare compare-agentic agentic.plan.jsonl 20
 }
 
-# NAME MODEL BATCH CONTEXT REPEATS
+# NAME MODEL BATCH CONTEXT REPEATS [OPTION]...
 three_ways() {
-    wavetank plan switches --model "$2" --cluster "$cluster" --batch "$3" --context "$4" --seed 7 --repeats "$5" \
-        -o "$1.plan.jsonl"
-    replay "$1"
+    local name=$1 model=$2 batch=$3 context=$4 repeats=$5
+    shift 5
+    wavetank plan switches --model "$model" --cluster "$cluster" --batch "$batch" --context "$context" --seed 7 \
+        --repeats "$repeats" "$@" -o "$name.plan.jsonl"
+    replay "$name"
 }
 switches() { three_ways switches "$model" 24 24K 6; }
-deep() { three_ways deep "${model}12" 16 16K 3; }
+deep() {
+    three_ways deep "${model}12" 16 16K 3
+    three_ways deep-prompts "${model}12" 16 8K 3 --chunk 512
+}
 nccl() {
     local transport=nccl
     calibrate_on "$cluster-nccl" "$model"
@@ -124,10 +129,11 @@ hopb() {
     compare hopb shapes.plan.jsonl 1 --layouts "$helix,$helix,hopb=2,$helix,hopb=4"
 }
 
-# NAME: today's predictions beside what was measured
+# NAME: today's predictions beside what was measured, by the profile made here or else the one by that name
 judge() {
-    local of=$profile
-    case $1 in nccl | gqa) of=./$cluster-$1.json ;; esac
+    local of=$cluster
+    case $1 in nccl | gqa) of=$cluster-$1 ;; esac
+    [ ! -f "$of.json" ] || of=./$of.json
     wavetank plan predict "$1.measured.jsonl" --profile "$of" -o predicted.jsonl
     wavetank validate predicted.jsonl "$1.measured.jsonl" --profile "$of" --report "$1.html" \
         --json "$1.json" >"$1.txt"
