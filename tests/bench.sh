@@ -35,12 +35,27 @@ row "splash --exact" --policy splash --exact
 row "fixed:dp rate 0.1" --policy fixed:dp --rate 0.1
 row "the same --exact" --policy fixed:dp --rate 0.1 --exact
 
-began=$(date +%s%N)
-"$program" trace info "$trace" >/dev/null
-echo "reading the trace: $((($(date +%s%N) - began) / 1000000)) ms"
-
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# Wall time of a whole command.
+time_all() {
+    local began
+    began=$(date +%s%N)
+    "$program" "${@:2}" >/dev/null
+    echo "$1: $((($(date +%s%N) - began) / 1000000)) ms"
+}
+time_all "reading the trace" trace info "$trace"
+
+# Azure's conversations of 2023 (19,366 requests in 58 minutes), where they are at hand.
+azure=../shared/traces/azure2023/AzureLLMInferenceTrace_conv.csv
+if [ -r "$azure" ]; then
+    all=(sim "$azure" "${where[@]}" --policy splash --requests "$work/requests.csv")
+    time_all "azure conv, 4 replicas, a row per request" "${all[@]}" --replicas 4
+    time_all "the same, least loaded" "${all[@]}" --replicas 4 --router least-loaded
+    time_all "the same, 2 prefill and 2 decode" "${all[@]}" --replicas 2 --prefill-replicas 2
+fi
+
 "$program" trace convert "$trace" -o "$work/trace.jsonl"
 "$program" trace convert "$trace" -o "$work/trace.wtt"
 "$bench_load" "$work/trace.jsonl" "$trace" "$work/trace.wtt"

@@ -110,11 +110,23 @@ expect "sim --config: the command line wins" "fixed:cp 3" \
 sim --limit 10 --policy tp --policy splash:margin=0.1,dwell_ms=2 --requests r.csv >/dev/null
 expect "sim --requests: one row each" 21 "$(wc -l <r.csv)"
 expect "sim --requests: header" "policy,request,arrival_s,input_tokens,output_tokens,state,reason,\
-first_token_s,finish_s,ttft_s,tpot_s,e2e_s,preemptions" "$(head -1 r.csv)"
+first_token_s,finish_s,ttft_s,tpot_s,e2e_s,preemptions,transfer_start_s,transfer_end_s" "$(head -1 r.csv)"
 expect "sim --requests: quoted where needed" 10 \
     "$(grep -c '^"splash:margin=0.1,dwell_ms=2",' r.csv)"
 expect "sim --requests -: without the tables" 21 \
     "$(sim --limit 10 --policy tp --policy dp --requests - | wc -l)"
+
+## sim: pools and routers
+pools=(--limit 40 --policy splash --prefill-policy fixed:cp --prefill-replicas 2 --replicas 2)
+for router in round-robin least-loaded; do
+    sim "${pools[@]}" --router $router --json a.json >/dev/null
+    sim "${pools[@]}" --router $router --exact --json b.json >/dev/null
+    expect "sim --router $router: exact gives the same" "" \
+        "$(diff <(grep -v '"exact"\|wall' a.json) <(grep -v '"exact"\|wall' b.json))"
+done
+expect "sim --prefill-replicas: the pools have policies of their own" '"cp": 1.0,' \
+    "$(sed -n '/"prefill": {/,/}/s/^ *\("cp": .*\)/\1/p' a.json)"
+expect_part "sim --prefill-replicas: a table of the pools" "KV link" "$(sim "${pools[@]}")"
 
 ## sim: plans
 sim --policy splash --plan all.jsonl --json b.json >/dev/null

@@ -24,6 +24,7 @@ struct world {
     struct engine_config config;
     struct engine_request request[REQUESTS_MAX];
     uint32_t after[2 * REQUESTS_MAX];
+    uint64_t hash[4 * REQUESTS_MAX];
     int64_t n;
 };
 
@@ -69,17 +70,19 @@ static void run_policy(const struct world *w, const char *text, bool exact, stru
     struct policy policy[8];
     struct engine_config config = w->config;
     config.exact = exact;
-    for (int i = 0; i < config.replicas; i++)
+    int groups = (int)(config.replicas + config.prefill_replicas);
+    for (int i = 0; i < groups; i++)
         cr_assert_eq(policy_new(&policy[i], text, w->layout, w->n_layouts, &err), 0, "%s",
                      err.text);
     struct engine_input in = {.cost = w->cost,
                               .request = w->request,
                               .n_requests = w->n,
                               .after = w->after,
+                              .hash = w->hash,
                               .policy = policy,
                               .config = &config};
     cr_assert_eq(engine_run(&in, out, &err), 0, "%s", err.text);
-    for (int i = 0; i < config.replicas; i++)
+    for (int i = 0; i < groups; i++)
         policy_release(&policy[i]);
 }
 
@@ -147,6 +150,25 @@ static void random_waits(struct world *w, struct rng *rng)
     }
 }
 
+/* Routers, and half the time a pool for prompts; requests of few prefixes and sessions. */
+static void random_pools(struct world *w, struct rng *rng)
+{
+    size_t n = 0;
+    w->config.router = (int)rng_range(rng, 0, 2);
+    w->config.affinity_factor = rng_range(rng, 0, 1) ? 1 : 3;
+    w->config.prefill_replicas = rng_range(rng, 0, 1) ? 0 : rng_range(rng, 1, 3);
+    w->config.kv_link_gb_per_s = rng_range(rng, 0, 1) ? 0.1 : 50;
+    w->config.kv_link_latency_ps = rng_range(rng, 0, 2) * PS_PER_MS;
+    for (int64_t i = 0; i < w->n; i++) {
+        struct engine_request *r = &w->request[i];
+        r->hash_at = n;
+        r->n_hashes = (uint32_t)max_i64(rng_range(rng, -2, 4), 0);
+        r->session = (uint32_t)rng_range(rng, 0, 3);
+        for (uint32_t k = 0; k < r->n_hashes; k++)
+            w->hash[n++] = (uint64_t)rng_range(rng, 0, 2);
+    }
+}
+
 static void random_world(struct world *w, struct rng *rng)
 {
     static const int any_ranks[] = {1, 2, 4, 8};
@@ -168,6 +190,7 @@ static void random_world(struct world *w, struct rng *rng)
     random_requests(w, rng);
     if (rng_range(rng, 0, 1))
         random_waits(w, rng);
+    random_pools(w, rng);
 }
 
 static void check_equal(const struct world *w, const char *policy, int scenario)
@@ -189,7 +212,7 @@ Test(engine, jumping_gives_the_bytes_of_single_steps, .timeout = 600)
 {
     struct rng rng;
     rng_init(&rng, 20261130);
-    for (int scenario = 0; scenario < 240; scenario++) {
+    for (int scenario = 0; scenario < 500; scenario++) {
         struct world w;
         random_world(&w, &rng);
         check_equal(&w, any_policy[scenario % N_POLICIES], scenario);
@@ -209,6 +232,18 @@ static void expect_waited(const struct world *w, const struct run_result *r, int
     cr_expect_eq(r->request[i].arrival_ps, q->n_after > 0 ? ended_ps + q->delay_ps : q->arrival_ps);
 }
 
+/* Its KV was moved after its first token and before its second, if there was anywhere to go. */
+static void expect_moved(const struct world *w, const struct request_result *q, int64_t i)
+{
+    bool moves = w->config.prefill_replicas > 0 && w->request[i].output_tokens > 1;
+    cr_expect_eq(q->transfer_end_ps > 0, moves && q->state == REQ_COMPLETED);
+    if (q->transfer_end_ps == 0)
+        return;
+    cr_expect_leq(q->first_token_ps, q->transfer_start_ps);
+    cr_expect_lt(q->transfer_start_ps, q->transfer_end_ps);
+    cr_expect_lt(q->transfer_end_ps, q->finish_ps);
+}
+
 Test(engine, every_request_ends_once_with_a_reason, .timeout = 300)
 {
     struct rng rng;
@@ -226,6 +261,7 @@ Test(engine, every_request_ends_once_with_a_reason, .timeout = 300)
             cr_expect_eq(is_rejected, q->reason != REJECT_NONE);
             cr_expect_geq(q->first_token_ps, q->arrival_ps);
             expect_waited(&w, &r, i);
+            expect_moved(&w, q, i);
             cr_expect_geq(q->finish_ps, q->first_token_ps);
         }
         cr_expect_eq(rejected, r.rejected);
@@ -359,6 +395,24 @@ Test(engine, a_switching_policy_goes_where_the_request_fits)
     cr_expect_eq(r.completed, 1);
     cr_expect_eq(r.switches, 1);
     cr_expect_eq(r.layout_ps[0], 0);
+    run_result_release(&r);
+    world_release(&w);
+}
+
+/* It grows out of tp while the switch to cp waits for it to end: then it goes there. */
+Test(engine, a_request_that_outgrows_its_layout_alone_ends_the_drain)
+{
+    struct world w;
+    struct run_result r;
+    world_init(&w, "tiny-mla", "tp,cp", 8);
+    w.config.admission = ADMIT_ON_DEMAND;
+    world_compile(&w, 100);
+    int64_t tokens = cost_capacity(w.cost, 0)->pages * w.config.page_tokens;
+    all_at_once(&w, 1, tokens - 100, 200);
+    run_policy(&w, "splash:margin=0,mechanism=drain", false, &r);
+    cr_expect_eq(r.completed, 1);
+    cr_expect_eq(r.preemptions, 1);
+    cr_expect_eq(r.switches, 1);
     run_result_release(&r);
     world_release(&w);
 }

@@ -238,7 +238,11 @@ static const struct engine_request requests[] = {
 Test(requests_csv, times_are_exact_and_empty_where_there_are_none)
 {
     struct request_result result[] = {
-        {.first_token_ps = 1000000000001, .finish_ps = 1000000000004, .state = REQ_COMPLETED},
+        {.first_token_ps = 1000000000001,
+         .transfer_start_ps = 1000000000002,
+         .transfer_end_ps = 1000000000003,
+         .finish_ps = 1000000000004,
+         .state = REQ_COMPLETED},
         {.arrival_ps = 1500000000000,
          .first_token_ps = 1750000000000,
          .finish_ps = 1750000000000,
@@ -257,12 +261,12 @@ Test(requests_csv, times_are_exact_and_empty_where_there_are_none)
     cr_expect_str_eq(
         sink_text(&s),
         "policy,request,arrival_s,input_tokens,output_tokens,state,reason,first_token_s,finish_s,"
-        "ttft_s,tpot_s,e2e_s,preemptions\n"
+        "ttft_s,tpot_s,e2e_s,preemptions,transfer_start_s,transfer_end_s\n"
         "\"splash:margin=0.1,\"\"x\"\"\",0,0,100,3,completed,,1.000000000001,1.000000000004,"
-        "1.000000000001,0.000000000001,1.000000000004,0\n"
-        "\"splash:margin=0.1,\"\"x\"\"\",1,1.5,20,1,completed,,1.75,1.75,0.25,,0.25,2\n"
+        "1.000000000001,0.000000000001,1.000000000004,0,1.000000000002,1.000000000003\n"
+        "\"splash:margin=0.1,\"\"x\"\"\",1,1.5,20,1,completed,,1.75,1.75,0.25,,0.25,2,,\n"
         "\"splash:margin=0.1,\"\"x\"\"\",2,2.000000000001,9000,5,rejected,"
-        "longer than the model's context,,,,,,0\n");
+        "longer than the model's context,,,,,,0,,\n");
     free(s.text);
 }
 

@@ -20,6 +20,7 @@
 struct settings {
     struct setup_options setup;
     struct opt_list policies;
+    const char *prefill_policy;
     const char *slo, *config, *json, *requests, *plan;
     struct plan_options plan_options;
     struct trace_reading reading; /* its seed is that of every draw */
@@ -35,6 +36,8 @@ static const struct opt options[] = {
     {"policy", 0, OPT_LIST, FIELD(policies), "POLICY", NULL, 0, 0, NULL,
      "policy to run, as in fixed:dp or splash:margin=0.1 (wavetank list policies); without it, "
      "every fixed layout, splash and best-fixed"},
+    {"prefill-policy", 0, OPT_STR, FIELD(prefill_policy), "POLICY", NULL, 0, 0, NULL,
+     "policy of the prefill replicas (without it: each run's own)"},
     {"seed", 0, OPT_I64, FIELD(reading.seed), "N", "0", 0, 9e18, NULL, "seed of every random draw"},
     {"slo", 0, OPT_STR, FIELD(slo), "LIMITS", NULL, 0, 0, NULL,
      "what counts as goodput: ttft=2s,tpot=50ms or one of them"},
@@ -123,9 +126,21 @@ static int check_plan(struct settings *s, struct err *err)
     if (s->policies.n != 1 || strcmp(s->policies.item[0], "best-fixed") == 0)
         return err_set(err, "--plan: a plan is of one run; give exactly one --policy, and not "
                             "best-fixed");
-    if (s->engine.replicas > 1)
-        return err_set(err, "--plan: a plan is of one group; leave --replicas at 1");
+    if (s->engine.replicas > 1 || s->engine.prefill_replicas > 0)
+        return err_set(err, "--plan: a plan is of one group; leave --replicas at 1 and "
+                            "--prefill-replicas at 0");
     s->engine.exact = true;
+    return 0;
+}
+
+static int check_pools(const struct settings *s, struct err *err)
+{
+    if (s->prefill_policy == NULL)
+        return 0;
+    if (s->engine.prefill_replicas == 0)
+        return err_set(err, "--prefill-policy: needs --prefill-replicas");
+    if (strcmp(s->prefill_policy, "best-fixed") == 0)
+        return err_set(err, "--prefill-policy: best-fixed is a choice among runs; name a policy");
     return 0;
 }
 
@@ -135,7 +150,19 @@ static int check(struct settings *s, struct err *err)
         return err_set(err, "--json, --requests, --plan: only one of them may be \"-\"");
     if (s->slo != NULL && opt_parse_list(slo_options, &s->engine, "--slo", s->slo, err) < 0)
         return -1;
-    return check_plan(s, err);
+    return check_pools(s, err) < 0 ? -1 : check_plan(s, err);
+}
+
+/* Prefix affinity goes by what the trace knows of prompts. */
+static int check_router(const struct session *s, struct err *err)
+{
+    if (s->settings.engine.router == ROUTE_PREFIX_AFFINITY && s->trace.n_hashes == 0 &&
+        s->trace.session.n == 0)
+        return err_set(err,
+                       "%s: has neither hashes of prompts nor sessions, by which "
+                       "--router prefix-affinity goes; use least-loaded",
+                       s->trace.path);
+    return 0;
 }
 
 static int load_trace(struct session *s, const char *path, struct err *err)
@@ -144,7 +171,7 @@ static int load_trace(struct session *s, const char *path, struct err *err)
     if (trace_load(&s->trace, path, &s->settings.reading, err) < 0)
         return -1;
     trace_warn(&s->trace, stderr);
-    if (trace_select(&s->trace, &s->settings.select, seed, err) < 0)
+    if (trace_select(&s->trace, &s->settings.select, seed, err) < 0 || check_router(s, err) < 0)
         return -1;
     s->request = xcalloc(s->trace.n, sizeof *s->request);
     for (size_t i = 0; i < s->trace.n; i++) {
@@ -154,7 +181,10 @@ static int load_trace(struct session *s, const char *path, struct err *err)
                                                 .output_tokens = r->output_tokens,
                                                 .delay_ps = r->delay_ps,
                                                 .after_at = r->after_at,
-                                                .n_after = r->n_after};
+                                                .n_after = r->n_after,
+                                                .n_hashes = r->n_hashes,
+                                                .hash_at = r->hash_at,
+                                                .session = (uint32_t)(r->session + 1)};
     }
     return 0;
 }
@@ -184,6 +214,7 @@ static int run_lineup(struct session *s, struct err *err)
         .request = s->request,
         .n_requests = (int64_t)s->trace.n,
         .after = s->trace.after,
+        .hash = s->trace.hash,
         .config = &s->settings.engine,
         .observer = s->plan.f != NULL ? &observer : NULL,
     };
@@ -308,7 +339,7 @@ static int run(struct session *s, int n_args, char **args, struct err *err)
         return err_set(err, "sim: expected one TRACE (see --help)");
     if (check(set, err) < 0 || setup_load(&s->setup, &set->setup, set->engine.page_tokens, err) < 0)
         return -1;
-    if (lineup_init(&s->lineup, &s->setup, &set->policies, err) < 0 ||
+    if (lineup_init(&s->lineup, &s->setup, &set->policies, set->prefill_policy, err) < 0 ||
         plan_recorder_init(&s->recorder, &set->plan_options, err) < 0 ||
         load_trace(s, args[0], err) < 0 || open_outputs(s, err) < 0 || run_lineup(s, err) < 0)
         return -1;

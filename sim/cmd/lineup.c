@@ -53,10 +53,21 @@ static int add_entry(struct lineup *l, const char *text, struct err *err)
     return 0;
 }
 
-int lineup_init(struct lineup *l, const struct setup *setup, const struct opt_list *policies,
-                struct err *err)
+static int check_policy(const char *text, const struct setup *setup, struct err *err)
 {
-    *l = (struct lineup){.setup = setup};
+    struct policy p;
+    if (policy_new(&p, text, setup->layout, setup->n_layouts, err) < 0)
+        return -1;
+    policy_release(&p);
+    return 0;
+}
+
+int lineup_init(struct lineup *l, const struct setup *setup, const struct opt_list *policies,
+                const char *prefill_policy, struct err *err)
+{
+    *l = (struct lineup){.setup = setup, .prefill_policy = prefill_policy};
+    if (prefill_policy != NULL && check_policy(prefill_policy, setup, err) < 0)
+        return -1;
     for (int i = 0; i < policies->n; i++)
         if (add_entry(l, policies->item[i], err) < 0)
             return -1;
@@ -100,17 +111,21 @@ static void choose_in_hindsight(const struct lineup *l, struct entry *e)
     e->name = xasprintf("%s:%s", best_fixed, l->setup->layout[layout].name);
 }
 
-static int run_one(struct run *run, const struct setup *setup, struct engine_input input,
+static int run_one(const struct lineup *l, struct run *run, struct engine_input input,
                    struct err *err)
 {
+    const struct setup *setup = l->setup;
+    const char *prefill_policy = l->prefill_policy != NULL ? l->prefill_policy : run->policy;
     int64_t replicas = input.config->replicas, made = 0;
+    int64_t groups = replicas + input.config->prefill_replicas;
     struct progress progress;
     int rc = 0;
     input.cost = setup->cost;
-    input.policy = xcalloc((size_t)replicas, sizeof *input.policy);
+    input.policy = xcalloc((size_t)groups, sizeof *input.policy);
     input.progress = &progress;
-    for (; rc == 0 && made < replicas; made += rc == 0)
-        rc = policy_new(&input.policy[made], run->policy, setup->layout, setup->n_layouts, err);
+    for (; rc == 0 && made < groups; made += rc == 0)
+        rc = policy_new(&input.policy[made], made < replicas ? run->policy : prefill_policy,
+                        setup->layout, setup->n_layouts, err);
     progress_begin(&progress, run->policy, input.n_requests);
     if (rc == 0)
         rc = engine_run(&input, &run->result, err);
@@ -125,7 +140,7 @@ static int run_one(struct run *run, const struct setup *setup, struct engine_inp
 int lineup_run(struct lineup *l, const struct engine_input *input, struct err *err)
 {
     for (int i = 0; i < l->n_runs; i++)
-        if (run_one(&l->run[i], l->setup, *input, err) < 0)
+        if (run_one(l, &l->run[i], *input, err) < 0)
             return -1;
     for (int i = 0; i < l->n; i++)
         if (l->entry[i].in_hindsight)

@@ -19,7 +19,8 @@ struct run {
 
 struct lineup {
     const struct setup *setup;
-    struct run *run; /* no two of the same policy */
+    const char *prefill_policy; /* of every run's groups that only run prompts; NULL: the run's */
+    struct run *run;            /* no two of the same policy */
     int n_runs;
     size_t cap_runs;
     struct entry {
@@ -32,9 +33,9 @@ struct lineup {
 };
 
 /* Check the policies and list their runs. Without any: every fixed layout, splash and best-fixed.
- * `setup` is borrowed. Release it in any case. */
+ * `setup` and `prefill_policy`, which may be NULL, are borrowed. Release it in any case. */
 int lineup_init(struct lineup *l, const struct setup *setup, const struct opt_list *policies,
-                struct err *err);
+                const char *prefill_policy, struct err *err);
 void lineup_release(struct lineup *l);
 
 /* Run every policy once on the same input, each with a progress bar. The lineup fills in cost,

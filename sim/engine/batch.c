@@ -75,7 +75,7 @@ struct batch group_batch(const struct group *g)
 void group_live_tokens(const struct group *g, int64_t *ctx_tokens)
 {
     for (int r = 0; r < g->kv.ranks; r++)
-        ctx_tokens[r] = 0;
+        ctx_tokens[r] = g->leaving_tokens[r];
     for (size_t i = 0; i < g->n_decode; i++)
         ctx_tokens[g->item[i].owner] += g->item[i].ctx_tokens - 1;
     for (size_t i = 0; i < g->n_prefill; i++) {

@@ -6,6 +6,7 @@
 
 #include "sim/base/mem.h"
 #include "sim/engine/group.h"
+#include "sim/engine/router.h"
 
 const char *const reject_reason_names[REJECT_COUNT] = {
     [REJECT_NONE] = "",
@@ -13,11 +14,21 @@ const char *const reject_reason_names[REJECT_COUNT] = {
     [REJECT_KV] = "its KV fits no layout",
 };
 
+/* Groups that do the same, behind a router. */
+struct pool {
+    struct group *group;
+    int64_t n;
+    struct router router;
+    int64_t *load;
+};
+
 struct simulation {
     struct engine engine;
     struct eventq events;
     struct waits waits;
-    struct group *group;
+    struct kv_link link;
+    struct group *group; /* those that decode, then those that only run prompts */
+    struct pool pool[POOL_COUNT];
     int64_t n_requests;
     int64_t now_ps;
     struct progress *progress;
@@ -44,18 +55,64 @@ static void wake(struct simulation *s, struct group *g)
                 (struct event){.time_ps = s->now_ps, .kind = EV_WAKE, .sequence = g->id});
 }
 
-static void on_arrival(struct simulation *s, const struct event *e)
+/* One more waits in the group: the first boundary not before from_ps sees it. */
+static void announce(struct simulation *s, struct group *g, int64_t from_ps)
 {
-    struct group *g = &s->group[e->sequence % s->engine.config->replicas];
-    s->engine.out->events++;
-    if (s->engine.request[e->sequence].n_after == 0)
-        push_arrival(s, e->sequence + 1);
-    if (!group_arrive(g, (uint32_t)e->sequence, s->now_ps))
-        return;
     if (!g->step.running)
         wake(s, g);
     else if (g->waiting.n == 1) /* behind others it waits for what they wait for */
-        group_interrupt(g, s->now_ps);
+        group_interrupt(g, from_ps);
+}
+
+/* Loads are those that steps which ended before from_ps have left. */
+static struct group *route(struct pool *p, uint32_t req, int64_t from_ps)
+{
+    for (int64_t i = 0; p->router.rule != ROUTE_ROUND_ROBIN && i < p->n; i++)
+        p->load[i] = group_load_with(&p->group[i], req, from_ps);
+    return &p->group[router_choose(&p->router, req, p->load)];
+}
+
+static void arrive(struct simulation *s, uint32_t req, int64_t from_ps)
+{
+    enum pool_kind first = s->pool[POOL_PREFILL].n > 0 ? POOL_PREFILL : POOL_DECODE;
+    struct group *g = route(&s->pool[first], req, from_ps);
+    s->engine.out->events++;
+    if (group_arrive(g, req, s->now_ps))
+        announce(s, g, from_ps);
+}
+
+static void on_arrival(struct simulation *s, const struct event *e)
+{
+    if (s->engine.request[e->sequence].n_after == 0)
+        push_arrival(s, e->sequence + 1);
+    arrive(s, (uint32_t)e->sequence, s->now_ps);
+}
+
+/* Steps that end now have ended, and those that follow them have begun. */
+static void on_follow(struct simulation *s, const struct event *e)
+{
+    arrive(s, (uint32_t)e->sequence, s->now_ps + 1);
+}
+
+static void on_handover(struct simulation *s, const struct event *e)
+{
+    struct group *g = route(&s->pool[POOL_DECODE], (uint32_t)e->sequence, s->now_ps + 1);
+    group_enqueue(g, (uint32_t)e->sequence);
+    announce(s, g, s->now_ps + 1);
+}
+
+static void on_transfer_end(struct simulation *s, const struct event *e)
+{
+    const struct flight *f = &s->engine.flight[e->sequence];
+    struct group *from = &s->group[f->from_group], *to = &s->group[f->to_group];
+    s->engine.out->events++;
+    group_land(from, to, (uint32_t)e->sequence);
+    if (!from->step.running && from->waiting.n > 0)
+        wake(s, from);
+    if (!to->step.running)
+        wake(s, to);
+    else
+        group_interrupt(to, s->now_ps);
 }
 
 static void on_step_end(struct simulation *s, const struct event *e)
@@ -77,9 +134,9 @@ static void on_wake(struct simulation *s, const struct event *e)
 typedef void handler_fn(struct simulation *s, const struct event *e);
 
 static handler_fn *const handler[EV_COUNT] = {
-    [EV_ARRIVAL] = on_arrival,
-    [EV_STEP_END] = on_step_end,
-    [EV_WAKE] = on_wake,
+    [EV_ARRIVAL] = on_arrival,   [EV_TRANSFER_END] = on_transfer_end,
+    [EV_STEP_END] = on_step_end, [EV_HANDOVER] = on_handover,
+    [EV_FOLLOW] = on_follow,     [EV_WAKE] = on_wake,
 };
 
 static void loop(struct simulation *s)
@@ -100,6 +157,7 @@ static void result_init(struct run_result *r, int64_t n)
     hist_init(&r->ttft_ps);
     hist_init(&r->tpot_ps);
     hist_init(&r->e2e_ps);
+    hist_init(&r->link.wait_ps);
     r->request = xcalloc((size_t)n, sizeof *r->request);
 }
 
@@ -108,31 +166,73 @@ void run_result_release(struct run_result *r)
     hist_release(&r->ttft_ps);
     hist_release(&r->tpot_ps);
     hist_release(&r->e2e_ps);
+    hist_release(&r->link.wait_ps);
     free(r->request);
     r->request = NULL;
 }
 
+/* Groups first .. first + n - 1. */
+static void start_pool(struct simulation *s, const struct engine_input *in, enum pool_kind kind,
+                       int64_t first, int64_t n)
+{
+    struct pool *p = &s->pool[kind];
+    int rule = in->config->router;
+    /* No KV is found again where it is sent to: prefixes matter where prompts are run. */
+    if (kind == POOL_DECODE && in->config->prefill_replicas > 0 && rule == ROUTE_PREFIX_AFFINITY)
+        rule = ROUTE_LEAST_LOADED;
+    *p = (struct pool){.group = s->group + first, .n = n};
+    p->load = xcalloc((size_t)n, sizeof *p->load);
+    router_init(&p->router, in, rule, n);
+    for (int64_t i = 0; i < n; i++)
+        group_init(&p->group[i], &s->engine, (int)(first + i), &in->policy[first + i], kind);
+}
+
 static void start(struct simulation *s, const struct engine_input *in)
 {
-    int64_t replicas = in->config->replicas;
-    s->group = xcalloc((size_t)replicas, sizeof *s->group);
+    const struct engine_config *config = in->config;
+    const struct model *model = cost_model(in->cost);
+    int64_t n = config->replicas, n_prefill = config->prefill_replicas;
+    s->group = xcalloc((size_t)(n + n_prefill), sizeof *s->group);
     s->engine.flight = xcalloc((size_t)s->n_requests, sizeof *s->engine.flight);
     s->engine.events = &s->events;
     s->engine.waits = &s->waits;
+    s->engine.link = &s->link;
+    s->engine.decoder = s->group;
+    s->engine.token_bytes = model_kv_bytes_per_token(model);
+    s->engine.state_bytes = model->linear.layers * (double)model->linear.state_bytes_per_layer;
     waits_init(&s->waits, in);
-    for (int64_t i = 0; i < replicas; i++)
-        group_init(&s->group[i], &s->engine, (int)i, &in->policy[i]);
+    kv_link_init(&s->link, config->kv_link_gb_per_s, config->kv_link_latency_ps, n + n_prefill);
+    start_pool(s, in, POOL_DECODE, 0, n);
+    if (n_prefill > 0)
+        start_pool(s, in, POOL_PREFILL, n, n_prefill);
     push_arrival(s, 0);
 }
 
 static void stop(struct simulation *s)
 {
-    for (int64_t i = 0; i < s->engine.config->replicas; i++)
-        group_release(&s->group[i]);
+    for (int k = 0; k < POOL_COUNT; k++) {
+        for (int64_t i = 0; i < s->pool[k].n; i++)
+            group_release(&s->pool[k].group[i]);
+        router_release(&s->pool[k].router);
+        free(s->pool[k].load);
+    }
     free(s->group);
     free(s->engine.flight);
     eventq_release(&s->events);
     waits_release(&s->waits);
+    kv_link_release(&s->link);
+}
+
+static void sum_up(struct run_result *out)
+{
+    for (int k = 0; k < POOL_COUNT; k++) {
+        const struct pool_result *p = &out->pool[k];
+        out->busy_ps += p->busy_ps;
+        out->switches += p->switches;
+        out->switch_exposed_ps += p->switch_exposed_ps;
+        for (int l = 0; l < LAYOUT_MAX; l++)
+            out->layout_ps[l] += p->layout_ps[l];
+    }
 }
 
 int engine_run(const struct engine_input *in, struct run_result *out, struct err *err)
@@ -149,6 +249,8 @@ int engine_run(const struct engine_input *in, struct run_result *out, struct err
                                .err = err};
     start(&s, in);
     loop(&s);
+    out->link.busiest_ps = kv_link_busiest_ps(&s.link);
+    sum_up(out);
     stop(&s);
     if (out->completed > 0)
         out->makespan_ps -= in->request[0].arrival_ps;

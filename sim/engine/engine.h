@@ -4,6 +4,9 @@
  * chunked prefill, paged KV and a layout policy. Clock in integer picoseconds; same input, same
  * bytes out. With `exact` every step is simulated by itself; without, runs of steps between events
  * are jumped over in closed form, with the same result.
+ *
+ * Groups either serve whole requests, or prompts are run in a pool of their own, whose groups send
+ * the KV over a link to those that decode.
  */
 #ifndef SIM_ENGINE_ENGINE_H
 #define SIM_ENGINE_ENGINE_H
@@ -22,6 +25,9 @@ struct engine_request {
     int64_t delay_ps;
     size_t after_at; /* first of n_after in engine_input.after */
     uint32_t n_after;
+    uint32_t n_hashes; /* blocks of its prompt; 0: not known */
+    size_t hash_at;    /* first of n_hashes in engine_input.hash */
+    uint32_t session;  /* from 1; 0: of none */
 };
 
 enum admission {
@@ -29,15 +35,21 @@ enum admission {
     ADMIT_ON_DEMAND
 };                                         /* input+output reserved | prompt, then page by page */
 enum owner_rule { OWNER_COUNT, OWNER_KV }; /* fewest requests | fewest held tokens */
+enum router_rule { ROUTE_ROUND_ROBIN, ROUTE_LEAST_LOADED, ROUTE_PREFIX_AFFINITY }; /* router.h */
 
 struct engine_config {
     int64_t token_budget; /* query rows of a step, decode rows included; owners share it evenly */
     int64_t max_running;  /* requests of one group */
     int64_t page_tokens;
     int admission, owners;
-    int64_t replicas; /* groups behind a round-robin router */
+    int64_t replicas; /* groups behind the router: they serve whole requests, or decode */
     bool exact;
     int64_t slo_ttft_ps, slo_tpot_ps; /* 0: no limit */
+    int router;
+    double affinity_factor;     /* of the least load, up to which a prefix keeps its replica */
+    int64_t prefill_replicas;   /* groups that run prompts only; 0: none */
+    double kv_link_gb_per_s;    /* of every group's port, see kv_link.h */
+    int64_t kv_link_latency_ps; /* from leaving one port to reaching the other */
 };
 
 /* Rows for a command's option table; `base` is the offset of a struct engine_config. */
@@ -55,9 +67,20 @@ struct engine_config {
     {"owners", 0, OPT_ENUM, (base) + offsetof(struct engine_config, owners),                       \
      "RULE", "count", 0, 0, "count|kv", "balance request owners by count or by held KV"},          \
     {"replicas", 0, OPT_I64, (base) + offsetof(struct engine_config, replicas),                    \
-     "R", "1", 1, 1024, NULL, "groups behind a round-robin router"},                               \
+     "R", "1", 1, 1024, NULL, "groups behind the router"},                                         \
     {"exact", 0, OPT_FLAG, (base) + offsetof(struct engine_config, exact),                         \
-     NULL, NULL, 0, 0, NULL, "simulate every step by itself (same result, slower)"}
+     NULL, NULL, 0, 0, NULL, "simulate every step by itself (same result, slower)"},               \
+    {"router", 0, OPT_ENUM, (base) + offsetof(struct engine_config, router),                       \
+     "RULE", "round-robin", 0, 0, "round-robin|least-loaded|prefix-affinity",                      \
+     "which replica a request goes to"},                                                           \
+    {"affinity-factor", 0, OPT_F64, (base) + offsetof(struct engine_config, affinity_factor),      \
+     "X", "2", 1, 1e6, NULL, "a prefix leaves its replica at X times the least load"},             \
+    {"prefill-replicas", 0, OPT_I64, (base) + offsetof(struct engine_config, prefill_replicas),    \
+     "P", "0", 0, 1024, NULL, "groups that run prompts only; the R replicas then decode"},         \
+    {"kv-link-gb-per-s", 0, OPT_F64, (base) + offsetof(struct engine_config, kv_link_gb_per_s),    \
+     "X", "50", 0.1, 1e6, NULL, "bandwidth at which a group sends or receives KV"},                \
+    {"kv-link-latency", 0, OPT_TIME, (base) + offsetof(struct engine_config, kv_link_latency_ps),  \
+     "TIME", "10us", 0, 10, NULL, "latency of a KV transfer"}
 /* clang-format on */
 
 enum request_state { REQ_COMPLETED, REQ_REJECTED };
@@ -66,8 +89,22 @@ extern const char *const reject_reason_names[REJECT_COUNT];
 
 struct request_result {
     int64_t arrival_ps, first_token_ps, finish_ps; /* absolute; of a rejected one all alike */
+    int64_t transfer_start_ps, transfer_end_ps;    /* of its KV; 0, 0: it went nowhere */
     int32_t preemptions;
     uint8_t state, reason;
+};
+
+enum pool_kind { POOL_DECODE, POOL_PREFILL, POOL_COUNT }; /* without prefill: POOL_DECODE is all */
+
+struct pool_result {
+    int64_t replicas, busy_ps, switches, switch_exposed_ps;
+    int64_t layout_ps[LAYOUT_MAX];
+};
+
+struct link_result {
+    int64_t transfers, bytes;
+    int64_t busiest_ps;  /* time for which the busiest port was busy */
+    struct hist wait_ps; /* of transfers: from when there was room for the KV to their start */
 };
 
 struct run_result {
@@ -80,6 +117,8 @@ struct run_result {
     struct hist ttft_ps, tpot_ps, e2e_ps;
     int64_t steps, events, switches, switches_refused, switch_exposed_ps;
     int64_t layout_ps[LAYOUT_MAX];
+    struct pool_result pool[POOL_COUNT]; /* what the sums above are of */
+    struct link_result link;
     double kv_peak_frac;
     uint64_t wall_ns;
     struct request_result *request; /* one per input request */
@@ -106,7 +145,8 @@ struct engine_input {
     const struct engine_request *request;
     int64_t n_requests;
     const uint32_t *after; /* what requests wait for: places in `request`, each before their own */
-    struct policy *policy; /* one per replica, fresh */
+    const uint64_t *hash;  /* of prompts' blocks; NULL without */
+    struct policy *policy; /* one per replica, fresh; then one per prefill replica */
     const struct engine_config *config;
     const struct engine_observer *observer; /* or NULL; needs config->exact */
     struct progress *progress;              /* or NULL */

@@ -14,8 +14,11 @@
 enum event_kind {
     EV_ARRIVAL, /* sequence = request: everything that arrives now is seen by a step that starts now
                  */
-    EV_STEP_END, /* sequence = group */
-    EV_WAKE,     /* sequence = group: an idle group has work */
+    EV_TRANSFER_END, /* sequence = request: its KV is there for a step that starts now */
+    EV_STEP_END,     /* sequence = group */
+    EV_HANDOVER,     /* sequence = request whose prompt is done: no step that starts now sees it */
+    EV_FOLLOW,       /* sequence = request that came as another ended: likewise */
+    EV_WAKE,         /* sequence = group: an idle group has work */
     EV_COUNT
 };
 

@@ -17,9 +17,13 @@ static int launch_layout(const struct group *g, int wish)
     return wish;
 }
 
-void group_init(struct group *g, struct engine *e, int id, struct policy *policy)
+void group_init(struct group *g, struct engine *e, int id, struct policy *policy,
+                enum pool_kind pool)
 {
     *g = (struct group){.id = id, .engine = e, .policy = policy, .pending = -1, .wanted = -1};
+    g->result = &e->out->pool[pool];
+    g->result->replicas++;
+    g->prompts_only = pool == POOL_PREFILL;
     kv_init(&g->kv, e->cost, e->config->page_tokens);
     g->layout = launch_layout(g, policy->start);
     g->owed_from = -1;
@@ -32,6 +36,7 @@ void group_release(struct group *g)
     for (int l = 0; l < g->kv.n_layouts; l++)
         assert(g->engine->err->set || kv_busiest(&g->kv, l) == 0);
     queue_release(&g->waiting);
+    queue_release(&g->landed);
     free(g->prefill);
     free(g->item);
     free(g->item_req);
@@ -44,9 +49,38 @@ int64_t group_running(const struct group *g)
     return (int64_t)(g->n_prefill + g->n_decode);
 }
 
-/* Could the request run alone in some layout that this group may use? */
-static bool could_hold(const struct group *g, int64_t tokens)
+/* Tokens that a request makes here: the first is the prompt's. */
+static int64_t output_goal(const struct group *g, uint32_t req)
 {
+    return g->prompts_only ? 1 : g->engine->request[req].output_tokens;
+}
+
+/* All that a request which waits here has to compute. */
+static int64_t work_tokens(const struct group *g, uint32_t req)
+{
+    const struct flight *f = &g->engine->flight[req];
+    if (f->kv_elsewhere)
+        return output_goal(g, req) - f->made_tokens;
+    return g->engine->request[req].input_tokens + output_goal(g, req);
+}
+
+int64_t group_load_with(const struct group *g, uint32_t req, int64_t before_ps)
+{
+    int64_t tokens = work_tokens(g, req) + g->queued_tokens + g->remaining_tokens;
+    for (size_t i = 0; i < g->n_prefill; i++) {
+        const struct flight *f = &g->engine->flight[g->prefill[i]];
+        tokens += f->prefill_tokens - f->kv_tokens;
+    }
+    const struct step *s = &g->step;
+    if (s->running && s->n > 1)
+        tokens -= (int64_t)g->n_decode * (seg_steps_to_reach(s->cost, before_ps - s->start_ps) - 1);
+    return tokens;
+}
+
+/* Could the request run alone in some layout that this group may use? */
+static bool could_hold(const struct group *g, const struct engine_request *r)
+{
+    int64_t tokens = r->input_tokens + (g->prompts_only ? 0 : r->output_tokens);
     if (!g->policy->may_switch)
         return kv_could_hold(&g->kv, g->layout, tokens);
     for (int l = 0; l < g->kv.n_layouts; l++)
@@ -76,13 +110,20 @@ bool group_arrive(struct group *g, uint32_t req, int64_t now_ps)
         reject(g, req, REJECT_TOO_LONG, now_ps);
         return false;
     }
-    if (!could_hold(g, tokens)) {
+    bool moves = g->prompts_only && r->output_tokens > 1;
+    if (!could_hold(g, r) || (moves && !could_hold(g->engine->decoder, r))) {
         reject(g, req, REJECT_KV, now_ps);
         return false;
     }
     g->engine->out->request[req].arrival_ps = now_ps;
-    queue_push_back(&g->waiting, req);
+    group_enqueue(g, req);
     return true;
+}
+
+void group_enqueue(struct group *g, uint32_t req)
+{
+    queue_push_back(&g->waiting, req);
+    g->queued_tokens += work_tokens(g, req);
 }
 
 static int64_t owner_load(const struct group *g, int owner)
@@ -104,51 +145,55 @@ static int choose_owner(const struct group *g, int64_t tokens, bool must_fit)
     return best;
 }
 
-static void hold_kv(struct group *g, uint32_t req, int64_t tokens)
+void group_hold_kv(struct group *g, uint32_t req, int owner, int64_t tokens)
 {
     struct flight *f = &g->engine->flight[req];
+    f->owner = g->last_owner = owner;
+    f->admitted = g->admissions++;
     f->held_tokens = tokens;
-    kv_add(&g->kv, f->owner, tokens);
-    g->n_of_owner[f->owner]++;
-    g->held_of_owner[f->owner] += tokens;
+    kv_add(&g->kv, owner, tokens);
+    g->n_of_owner[owner]++;
+    g->held_of_owner[owner] += tokens;
 }
 
-static void drop_kv(struct group *g, uint32_t req)
+void group_drop_kv(struct group *g, int owner, int64_t tokens)
 {
-    struct flight *f = &g->engine->flight[req];
-    kv_remove(&g->kv, f->owner, f->held_tokens);
-    g->n_of_owner[f->owner]--;
-    g->held_of_owner[f->owner] -= f->held_tokens;
+    kv_remove(&g->kv, owner, tokens);
+    g->n_of_owner[owner]--;
+    g->held_of_owner[owner] -= tokens;
 }
 
 static int64_t tokens_to_hold(const struct group *g, uint32_t req)
 {
     const struct engine_request *r = &g->engine->request[req];
+    const struct flight *f = &g->engine->flight[req];
+    if (g->prompts_only)
+        return r->input_tokens;
     if (g->engine->config->admission == ADMIT_RESERVE)
         return r->input_tokens + r->output_tokens;
     /* The prompt, what was made before a preemption, and the row of the first decode step. */
-    return r->input_tokens + g->engine->flight[req].made_tokens + 1;
+    return r->input_tokens + (f->kv_elsewhere ? 0 : f->made_tokens) + 1;
 }
 
 static void start_prefill(struct group *g, uint32_t req, int owner, int64_t tokens)
 {
     struct flight *f = &g->engine->flight[req];
-    const struct engine_request *r = &g->engine->request[req];
-    f->owner = g->last_owner = owner;
     f->kv_tokens = 0;
-    f->prefill_tokens = r->input_tokens + f->made_tokens;
-    f->admitted = g->admissions++;
-    hold_kv(g, req, tokens);
-    g->remaining_tokens += r->output_tokens - f->made_tokens;
+    f->prefill_tokens = g->engine->request[req].input_tokens + f->made_tokens;
+    group_hold_kv(g, req, owner, tokens);
+    g->queued_tokens -= work_tokens(g, req);
+    g->remaining_tokens += output_goal(g, req) - f->made_tokens;
     g->prefill = xgrow(g->prefill, &g->cap_prefill, g->n_prefill + 1, sizeof *g->prefill);
     g->prefill[g->n_prefill++] = req;
 }
 
-void group_admit(struct group *g)
+void group_admit(struct group *g, int64_t now_ps)
 {
-    while (g->waiting.n > 0 && group_running(g) < g->engine->config->max_running) {
-        bool idle = group_running(g) == 0;
-        if ((g->admission_held || g->pending >= 0) && !idle)
+    while (g->waiting.n > 0 &&
+           group_running(g) + (int64_t)g->n_moving < g->engine->config->max_running) {
+        bool idle = group_running(g) == 0 && g->n_moving == 0;
+        bool over = !kv_fits(&g->kv, g->layout); /* of one that fits elsewhere, and only alone */
+        if ((g->admission_held || g->pending >= 0 || over) && !idle)
             return;
         uint32_t req = g->waiting.id[g->waiting.head];
         int64_t tokens = tokens_to_hold(g, req);
@@ -159,7 +204,10 @@ void group_admit(struct group *g)
         if (owner < 0)
             return;
         queue_pop_front(&g->waiting);
-        start_prefill(g, req, owner, tokens);
+        if (g->engine->flight[req].kv_elsewhere)
+            group_fetch(g, req, owner, tokens, now_ps);
+        else
+            start_prefill(g, req, owner, tokens);
     }
 }
 
@@ -192,14 +240,16 @@ static void preempt(struct group *g, uint32_t req, int64_t made_tokens)
 {
     struct flight *f = &g->engine->flight[req];
     f->made_tokens = made_tokens;
-    drop_kv(g, req);
-    g->remaining_tokens -= g->engine->request[req].output_tokens - made_tokens;
+    group_drop_kv(g, f->owner, f->held_tokens);
+    g->remaining_tokens -= output_goal(g, req) - made_tokens;
     queue_push_front(&g->waiting, req);
+    g->queued_tokens += work_tokens(g, req);
     g->engine->out->request[req].preemptions++;
     g->engine->out->preemptions++;
 }
 
-static void preempt_youngest(struct group *g, int owner)
+/* False when none runs there: the room is kept for KV on its way. */
+static bool preempt_youngest(struct group *g, int owner)
 {
     int64_t admitted = -1;
     size_t at = 0;
@@ -216,7 +266,8 @@ static void preempt_youngest(struct group *g, int owner)
             at = i;
             decoding = false;
         }
-    assert(admitted >= 0);
+    if (admitted < 0)
+        return false;
     if (decoding) {
         uint32_t req = g->item_req[at];
         int64_t left = g->decode_end[at] - g->decode_steps;
@@ -227,6 +278,7 @@ static void preempt_youngest(struct group *g, int owner)
         remove_prefill(g, at);
         preempt(g, req, g->engine->flight[req].made_tokens);
     }
+    return true;
 }
 
 void group_note_peak(struct group *g)
@@ -241,8 +293,8 @@ void group_make_room(struct group *g)
 {
     int pools = g->kv.pool[g->layout].owned ? g->kv.ranks : 1;
     for (int owner = 0; owner < pools; owner++)
-        while (is_over(g, owner))
-            preempt_youngest(g, owner);
+        while (is_over(g, owner) && preempt_youngest(g, owner))
+            ;
 }
 
 static void record_times(struct run_result *out, const struct engine_config *config,
@@ -271,7 +323,7 @@ static void finish(struct group *g, uint32_t req, int64_t now_ps)
     out->output_tokens += r->output_tokens;
     out->makespan_ps = now_ps > out->makespan_ps ? now_ps : out->makespan_ps;
     record_times(out, g->engine->config, r, &out->request[req]);
-    drop_kv(g, req);
+    group_drop_kv(g, g->engine->flight[req].owner, g->engine->flight[req].held_tokens);
     waits_end(g->engine->waits, req, now_ps, g->engine->events);
 }
 
@@ -315,7 +367,7 @@ static void finish_decoded(struct group *g, int64_t now_ps)
     g->n_decode = kept;
 }
 
-static void start_decode(struct group *g, uint32_t req)
+void group_start_decode(struct group *g, uint32_t req)
 {
     const struct flight *f = &g->engine->flight[req];
     size_t i = g->n_decode++;
@@ -339,8 +391,10 @@ static void land_chunk(struct group *g, const struct chunk *c, int64_t now_ps)
     g->remaining_tokens--;
     if (f->made_tokens == g->engine->request[c->req].output_tokens)
         finish(g, c->req, now_ps);
+    else if (g->prompts_only)
+        group_hand_over(g, c->req, now_ps);
     else
-        start_decode(g, c->req);
+        group_start_decode(g, c->req);
 }
 
 static void drop_prefilled(struct group *g)

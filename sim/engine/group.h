@@ -6,6 +6,9 @@
  *
  * A request waits, is admitted (KV reserved), prefills in chunks, then decodes one token a step. In
  * decode its item's context counts the row of the coming step, so it holds input + made tokens.
+ *
+ * With a pool for prompts, a request is prefilled in one group, waits there for room in the group
+ * that is to decode it, and holds KV in both, computing in neither, until that has been moved.
  */
 #ifndef SIM_ENGINE_GROUP_H
 #define SIM_ENGINE_GROUP_H
@@ -13,6 +16,7 @@
 #include "sim/engine/engine.h"
 #include "sim/engine/eventq.h"
 #include "sim/engine/kv.h"
+#include "sim/engine/kv_link.h"
 #include "sim/engine/queue.h"
 #include "sim/engine/waits.h"
 
@@ -24,6 +28,10 @@ struct flight {
     int64_t held_tokens;    /* what its KV pages are counted for */
     int64_t admitted;       /* order of admission, for choosing whom to preempt */
     int32_t owner;
+    /* From the last chunk in a prefill group until the KV is in the group that decodes. */
+    bool kv_elsewhere;
+    int32_t from_group, from_owner; /* where it is */
+    int32_t to_group;
 };
 
 /* A prefill chunk of the batch being built. */
@@ -43,7 +51,9 @@ struct step {
 struct group {
     int id;
     struct engine *engine;
+    struct pool_result *result; /* of its pool */
     struct policy *policy;
+    bool prompts_only;
     int layout;
     int pending;         /* layout to switch to once the batch is finished (drain), or -1 */
     int wanted;          /* what the policy last wanted in vain, or -1 */
@@ -71,6 +81,12 @@ struct group {
     int last_owner;
     int64_t admissions;
     int64_t remaining_tokens; /* output tokens that the running requests still have to make */
+    int64_t queued_tokens;    /* to compute for those that wait or whose KV is on its way here */
+
+    size_t n_moving; /* hold KV here without running: on their way to another group, or from one */
+    int64_t leaving_tokens[RANKS_MAX]; /* KV of the former, by owner */
+    struct queue landed;               /* the latter whose KV is there: they decode from the next
+                                          boundary on */
 
     struct step step;
 };
@@ -84,17 +100,27 @@ struct engine {
     struct run_result *out;
     struct eventq *events;
     struct waits *waits;
+    struct kv_link *link;
+    double token_bytes, state_bytes; /* of a request's KV: a token's, and beside its tokens */
+    const struct group *decoder;     /* one of those that prompts are handed to */
     struct err *err;
 };
 
-void group_init(struct group *g, struct engine *e, int id, struct policy *policy);
+void group_init(struct group *g, struct engine *e, int id, struct policy *policy,
+                enum pool_kind pool);
 void group_release(struct group *g);
+/* Requests with rows in the coming steps. */
 int64_t group_running(const struct group *g);
+/* Tokens, prompt and output, that the group would have to compute from a time on, with one more
+ * request: what steps that ended before have done is not in it. */
+int64_t group_load_with(const struct group *g, uint32_t req, int64_t before_ps);
 
 /* A request arrives: queue it, or reject it when it could never fit. True when queued. */
 bool group_arrive(struct group *g, uint32_t req, int64_t now_ps);
-/* Move requests from the queue to prefill while they fit. */
-void group_admit(struct group *g);
+/* The same for one that was prefilled elsewhere, and is known to fit. */
+void group_enqueue(struct group *g, uint32_t req);
+/* Move requests from the queue to prefill, or send for their KV, while they fit. */
+void group_admit(struct group *g, int64_t now_ps);
 /* On demand: preempt the youngest until the running requests fit the current layout. */
 void group_make_room(struct group *g);
 /* Record how full the fullest pool of the current layout is. */
@@ -102,6 +128,20 @@ void group_note_peak(struct group *g);
 /* Account for n steps of the running batch, which end now: contexts grow, chunks land, requests
  * finish. */
 void group_advance(struct group *g, int64_t n, int64_t now_ps);
+
+/* A request takes KV at an owner, gives back what it held at one, or has its next row in decode. */
+void group_hold_kv(struct group *g, uint32_t req, int owner, int64_t tokens);
+void group_drop_kv(struct group *g, int owner, int64_t tokens);
+void group_start_decode(struct group *g, uint32_t req);
+
+/* handover.c: its prompt is done here: its KV stays until it is told to leave. */
+void group_hand_over(struct group *g, uint32_t req, int64_t now_ps);
+/* There is room here for the KV of a request that was handed over: send for it. */
+void group_fetch(struct group *g, uint32_t req, int owner, int64_t tokens, int64_t now_ps);
+/* The KV has been moved: `from` gives back its pages, `to` decodes from its next boundary on. */
+void group_land(struct group *from, struct group *to, uint32_t req);
+/* At a boundary: those whose KV is there begin to decode. */
+void group_join(struct group *g);
 
 /* batch.c: lay the step's chunks behind the decode items, from one shared budget or from each
  * owner's share of it. Query rows of the whole batch. */
@@ -115,7 +155,7 @@ void group_live_tokens(const struct group *g, int64_t *ctx_tokens);
 void group_boundary(struct group *g, int64_t now_ps);
 /* The step in progress ends now: account for it, then the boundary. */
 void group_step_end(struct group *g, int64_t now_ps);
-/* Something happened at now_ps: cut the planned steps at the first boundary not before it. */
-void group_interrupt(struct group *g, int64_t now_ps);
+/* Something happened: cut the planned steps at the first boundary not before from_ps. */
+void group_interrupt(struct group *g, int64_t from_ps);
 
 #endif

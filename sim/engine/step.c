@@ -141,7 +141,7 @@ static void enter_layout(struct group *g, int to, int64_t now_ps)
 {
     int from = g->layout;
     g->layout = to;
-    g->engine->out->switches++;
+    g->result->switches++;
     if (g->policy->kind->switched != NULL)
         g->policy->kind->switched(g->policy->state, from, to, now_ps);
 }
@@ -149,8 +149,9 @@ static void enter_layout(struct group *g, int to, int64_t now_ps)
 /* The batch is finished: a drained switch happens now and is charged to the step that comes. */
 static void finish_drain(struct group *g, int64_t now_ps)
 {
-    if (g->pending < 0 || group_running(g) > 0)
+    if (g->pending < 0 || group_running(g) > 0 || g->n_moving > 0)
         return;
+    assert(kv_busiest(&g->kv, g->layout) == 0);
     g->owed_from = g->owed_from >= 0 ? g->owed_from : g->layout;
     enter_layout(g, g->pending, now_ps);
     g->pending = -1;
@@ -235,19 +236,21 @@ void group_boundary(struct group *g, int64_t now_ps)
 {
     struct choice choice = {.group = g};
     int64_t exposed_ps;
-    finish_drain(g, now_ps);
     group_make_room(g);
-    group_admit(g);
+    finish_drain(g, now_ps);
+    group_admit(g, now_ps);
+    group_join(g);
     if (group_running(g) == 0)
         return;
 
+    bool was_held = g->admission_held;
     struct decision d = ask(g, &choice, now_ps);
     int from = carry_out(g, &choice, &d, now_ps, &exposed_ps);
     if (g->policy->may_switch)
         group_build(g, g->kv.pool[g->layout].owned);
     assert(g->engine->err->set || kv_fits(&g->kv, g->layout));
     group_note_peak(g);
-    g->engine->out->switch_exposed_ps += exposed_ps;
+    g->result->switch_exposed_ps += exposed_ps;
 
     struct seg cost = choice.candidate[g->layout].cost.step;
     g->step = (struct step){
@@ -255,9 +258,11 @@ void group_boundary(struct group *g, int64_t now_ps)
         .start_ps = now_ps,
         .exposed_ps = exposed_ps,
         .cost = cost,
-        .n = from >= 0 ? 1 : plan_length(g, &cost, d.layout == g->layout ? d.hold : 1),
+        .n = plan_length(g, &cost, d.layout == g->layout ? d.hold : 1),
         .generation = g->step.generation + 1,
     };
+    if (from >= 0 || (was_held && !g->admission_held))
+        g->step.n = 1; /* a price of its own; those that were held come next */
     observe(g, &choice, from);
     schedule_end(g);
 }
@@ -269,18 +274,18 @@ void group_step_end(struct group *g, int64_t now_ps)
     g->step.running = false;
     out->steps += n;
     out->events += n;
-    out->busy_ps += elapsed_ps;
-    out->layout_ps[g->layout] += elapsed_ps;
+    g->result->busy_ps += elapsed_ps;
+    g->result->layout_ps[g->layout] += elapsed_ps;
     group_advance(g, n, now_ps);
     group_boundary(g, now_ps);
 }
 
-void group_interrupt(struct group *g, int64_t now_ps)
+void group_interrupt(struct group *g, int64_t from_ps)
 {
     struct step *s = &g->step;
     if (!s->running || s->n == 1)
         return;
-    int64_t n = seg_steps_to_reach(s->cost, now_ps - s->start_ps);
+    int64_t n = seg_steps_to_reach(s->cost, from_ps - s->start_ps);
     if (n >= s->n)
         return;
     s->n = n;

@@ -55,9 +55,10 @@ void waits_end(struct waits *w, uint32_t req, int64_t now_ps, struct eventq *eve
         return;
     for (size_t i = w->first[req]; i < w->first[req + 1]; i++) {
         uint32_t other = w->dependent[i];
+        int64_t delay_ps = w->request[other].delay_ps;
         if (--w->left[other] == 0)
-            eventq_push(events, (struct event){.time_ps = now_ps + w->request[other].delay_ps,
-                                               .kind = EV_ARRIVAL,
+            eventq_push(events, (struct event){.time_ps = now_ps + delay_ps,
+                                               .kind = delay_ps > 0 ? EV_ARRIVAL : EV_FOLLOW,
                                                .sequence = other});
     }
 }

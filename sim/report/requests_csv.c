@@ -8,7 +8,7 @@
 void requests_csv_header(FILE *out)
 {
     fputs("policy,request,arrival_s,input_tokens,output_tokens,state,reason,first_token_s,finish_s,"
-          "ttft_s,tpot_s,e2e_s,preemptions\n",
+          "ttft_s,tpot_s,e2e_s,preemptions,transfer_start_s,transfer_end_s\n",
           out);
 }
 
@@ -50,6 +50,16 @@ static void print_times(const struct engine_request *q, const struct request_res
     print_seconds(r->finish_ps - r->arrival_ps, out);
 }
 
+static void print_transfer(const struct request_result *r, FILE *out)
+{
+    if (r->transfer_end_ps == 0) {
+        fputs(",,", out);
+        return;
+    }
+    print_seconds(r->transfer_start_ps, out);
+    print_seconds(r->transfer_end_ps, out);
+}
+
 void requests_csv_run(FILE *out, const char *policy, const struct engine_request *request,
                       const struct run_result *r)
 {
@@ -67,6 +77,8 @@ void requests_csv_run(FILE *out, const char *policy, const struct engine_request
             print_times(q, result, out);
         else
             fputs(",,,,,", out);
-        fprintf(out, ",%d\n", result->preemptions);
+        fprintf(out, ",%d", result->preemptions);
+        print_transfer(result, out);
+        fputc('\n', out);
     }
 }

@@ -11,7 +11,7 @@
 
 void requests_csv_header(FILE *out);
 /* `request` is the array that the engine ran. Times of a rejected request are empty, and so is the
- * time per token of one that made a single token. */
+ * time per token of one that made a single token, and transfers where no KV was moved. */
 void requests_csv_run(FILE *out, const char *policy, const struct engine_request *request,
                       const struct run_result *r);
 

@@ -3,6 +3,7 @@
 
 #include "sim/base/json.h"
 #include "sim/base/units.h"
+#include "sim/report/pools.h"
 
 static void set(json_t *o, const char *key, double value)
 {
@@ -61,6 +62,8 @@ json_t *result_json(const char *policy, const struct run_result *r, const struct
     json_object_set_new(o, "layout_time_frac", layout_shares(r, layouts, n_layouts));
     set(o, "kv_peak_frac", r->kv_peak_frac);
     set(o, "prefix_hit_frac", 0); /* prompts are computed whole: no prefix cache is simulated yet */
+    if (pools_are_two(r))
+        pools_add_json(o, r, layouts, n_layouts);
     set(o, "sim_wall_s", (double)r->wall_ns * 1e-9);
     return o;
 }

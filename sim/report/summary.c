@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/units.h"
+#include "sim/report/pools.h"
 #include "sim/report/table.h"
 
 static const double tie_frac = 0.01;
@@ -252,6 +253,8 @@ static void print_notes(const struct summary *s, FILE *out)
                     units_count(r->preemptions, count, sizeof count));
         if (r->switches > 0 || r->switches_refused > 0)
             print_switches(policy, r, out);
+        if (pools_are_two(r))
+            pools_print_layouts(policy, r, s->layouts, s->n_layouts, out);
     }
 }
 
@@ -357,6 +360,8 @@ void summary_print(const struct summary *s, FILE *out)
 {
     print_runs(s, out);
     print_gains(s, out);
+    if (s->n > 0 && pools_are_two(s->row[0].result))
+        pools_print(s, out);
     fputc('\n', out);
     print_notes(s, out);
     summary_print_verdict(s, out);

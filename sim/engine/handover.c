@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the group that ran a prompt to the one that decodes: the KV is held where it is until there
+ * is room for it where it goes, and in both places while it moves.
+ */
+#include <assert.h>
+
+#include "sim/engine/group.h"
+
+void group_hand_over(struct group *g, uint32_t req, int64_t now_ps)
+{
+    struct flight *f = &g->engine->flight[req];
+    f->kv_elsewhere = true;
+    f->from_group = g->id;
+    f->from_owner = f->owner;
+    g->n_moving++;
+    g->leaving_tokens[f->owner] += f->prefill_tokens;
+    eventq_push(g->engine->events,
+                (struct event){.time_ps = now_ps, .kind = EV_HANDOVER, .sequence = req});
+}
+
+void group_fetch(struct group *g, uint32_t req, int owner, int64_t tokens, int64_t now_ps)
+{
+    const struct engine *e = g->engine;
+    struct flight *f = &e->flight[req];
+    struct request_result *result = &e->out->request[req];
+    double bytes = e->token_bytes * (double)f->prefill_tokens + e->state_bytes;
+    struct kv_transfer t = kv_link_send(e->link, f->from_group, g->id, bytes, now_ps);
+    f->to_group = g->id;
+    g->n_moving++;
+    group_hold_kv(g, req, owner, tokens);
+    result->transfer_start_ps = t.start_ps;
+    result->transfer_end_ps = t.end_ps;
+    e->out->link.transfers++;
+    e->out->link.bytes += (int64_t)bytes;
+    hist_add(&e->out->link.wait_ps, t.start_ps - now_ps, 1);
+    eventq_push(e->events,
+                (struct event){.time_ps = t.end_ps, .kind = EV_TRANSFER_END, .sequence = req});
+}
+
+void group_land(struct group *from, struct group *to, uint32_t req)
+{
+    const struct flight *f = &from->engine->flight[req];
+    from->n_moving--;
+    from->leaving_tokens[f->from_owner] -= f->prefill_tokens;
+    group_drop_kv(from, f->from_owner, f->prefill_tokens);
+    queue_push_back(&to->landed, req);
+}
+
+void group_join(struct group *g)
+{
+    while (g->landed.n > 0) {
+        uint32_t req = queue_pop_front(&g->landed);
+        struct flight *f = &g->engine->flight[req];
+        int64_t left_tokens = g->engine->request[req].output_tokens - f->made_tokens;
+        assert(f->kv_elsewhere);
+        f->kv_elsewhere = false;
+        g->n_moving--;
+        g->queued_tokens -= left_tokens;
+        g->remaining_tokens += left_tokens;
+        group_start_decode(g, req);
+    }
+}
