@@ -10,6 +10,7 @@ set -u
 program=$(realpath "$1") || exit 2
 samples=$(realpath "$(dirname "$0")/../traces/samples")
 azure=$samples/azure_2023_code.csv
+golden=$(realpath "$(dirname "$0")/golden")
 mooncake=$samples/mooncake_conversation.jsonl.gz
 machine="--model deepseek-v3.2 --cluster b200x8"
 work=$(mktemp -d)
@@ -71,9 +72,9 @@ expect_part "list policies: options" "dwell_ms=MS (0)" "$(run list policies)"
 ## sim: results
 sim --json a.json >a.txt
 expect "sim: exit code" 0 $?
-expect "sim: JSON keys" "wavetank trace model cluster options runs" "$(keys 2 a.json)"
-expect "sim: run keys" "policy requests completed rejected preemptions makespan_s total_tok_s \
-output_tok_s goodput_req_s ttft_s tpot_s e2e_s steps events switches switches_refused \
+expect "sim: JSON keys" "wavetank trace model cluster scenario runs" "$(keys 2 a.json)"
+expect "sim: run keys" "policy requests completed rejected cancelled preemptions makespan_s total_tok_s \
+output_tok_s goodput_req_s goodput_tok_s queued_s ttft_s tpot_s e2e_s steps events switches switches_refused \
 switch_exposed_s layout_time_frac kv_peak_frac prefix_hit_frac sim_wall_s" "$(keys 6 a.json)"
 expect "sim: policies without --policy" \
     "fixed:tp fixed:cp fixed:dp fixed:dop splash best-fixed:cp" "$(policies a.json)"
@@ -98,13 +99,30 @@ expect "sim: a layout whose weights do not fit is a row, not an error" "0 0" \
     "$(run sim "$azure" --model deepseek-v3.2 --cluster h100x8 --limit 5 --policy tp --json d.json \
         >/dev/null; echo $? "$(sed -n 's/^ *"completed": \(.*\),/\1/p' d.json)")"
 
-## sim: options of a result are a config
-sed -n '/^  "options": {$/,/^  },$/p' a.json | sed '1s/.*/{/; $s/.*/}/' >config.json
-run sim "$azure" --config config.json --json b.json >/dev/null
-expect "sim --config: same result" "$(stable a.json)" "$(stable b.json)"
-run sim "$azure" --config config.json --limit 3 --policy cp --json b.json >/dev/null
-expect "sim --config: the command line wins" "fixed:cp 3" \
+## sim: what a result says of itself is a scenario
+sim --token-budget 2K --admission on-demand --owners kv --max-running 40 --page-tokens 32 \
+    --kv-tokens 64K --deadline 900ms --failed-session go-on --slo ttft=300ms,e2e=800ms --rate 3 \
+    --layouts tp,dp --policy splash:margin=0.1,dwell_ms=2 --policy best-fixed --json a.json >a.txt
+sed -n '/^  "scenario": {$/,/^  },$/p' a.json | sed '1s/.*/{/; $s/.*/}/' >scenario.json
+run sim "$azure" --scenario scenario.json --json b.json >b.txt
+expect "sim --scenario: same tables" "$(cat a.txt)" "$(cat b.txt)"
+expect "sim --scenario: same result" "$(grep -v sim_wall_s a.json)" "$(grep -v sim_wall_s b.json)"
+expect_part "sim --deadline: says what it cancelled" "not finished by its deadline" "$(cat a.txt)"
+run sim "$azure" --scenario a.json --json b.json >b.txt
+expect "sim --scenario: a result has one" "$(cat a.txt)" "$(cat b.txt)"
+run sim "$azure" --scenario scenario.json --limit 3 --policy dp --json b.json >/dev/null
+expect "sim --scenario: the command line wins" "fixed:dp 3" \
     "$(policies b.json) $(sed -n 's/^ \{6\}"requests": \(.*\),/\1/p' b.json)"
+cat >scenario.json <<'EOF'
+{"model": "deepseek-v3.2", "cluster": "h200x8", "layouts": "tp,dp", "policy": ["splash:margin=0.1", "best-fixed"],
+ "token_budget": "8K", "max_running": 512, "kv_tokens": "650K", "admission": "on-demand", "deadline_s": 30,
+ "slo": "ttft=2s,tpot=50ms"}
+EOF
+expect "sim --scenario: the one of docs/formats.md" "splash:margin=0.1 best-fixed:tp" \
+    "$(run sim "$azure" --scenario scenario.json --limit 20 --json b.json >/dev/null; policies b.json)"
+expect_part "sim --kv-tokens: says which layout has no room" "layout dp keeps no room" \
+    "$(run sim "$azure" --model llama-3.1-405b --cluster h100x8 --limit 5 --layouts tp,dp \
+        --kv-tokens 64K 2>&1 >/dev/null)"
 
 ## sim: requests
 sim --limit 10 --policy tp --policy splash:margin=0.1,dwell_ms=2 --requests r.csv >/dev/null
@@ -264,6 +282,8 @@ run gen agentic -n 5 -o again.wtt
 expect "gen: same seed, same bytes" "$(cksum <gen.wtt)" "$(cksum <again.wtt)"
 run gen agentic -n 5 --seed 1 -o again.wtt
 expect "gen --seed: other bytes" 1 "$(cmp -s gen.wtt again.wtt; echo $?)"
+run gen rollout --preset long-tail -n 1 --block-tokens 0 -o gen.csv
+expect "gen: the trace of golden/rollout-drain" "$(cksum <"$golden/rollout-drain/trace.csv")" "$(cksum <gen.csv)"
 expect "sim of a generated trace" 32 "$(run gen rollout -n 2 -o gen.wtt
     run sim gen.wtt $machine --limit 32 --policy dp --json e.json >/dev/null
     sed -n 's/^ *"completed": \(.*\),/\1/p' e.json)"

@@ -44,8 +44,8 @@ Test(eventq, agrees_with_a_naive_array)
     rng_init(&rng, 7);
     for (int step = 0; step < STEPS; step++) {
         if (n == 0 || rng_range(&rng, 0, 2) > 0) {
-            struct event e = {rng_range(&rng, 0, 20), (enum event_kind)rng_range(&rng, 0, 2), step,
-                              0};
+            struct event e = {rng_range(&rng, 0, 20),
+                              (enum event_kind)rng_range(&rng, 0, EV_COUNT - 1), step, 0};
             array[n++] = e;
             eventq_push(&q, e);
             continue;

@@ -31,3 +31,25 @@ Test(queue, serves_what_was_given_back_first)
     cr_expect_eq(q.n, 0);
     queue_release(&q);
 }
+
+Test(queue, gives_up_what_is_taken_out_of_its_middle)
+{
+    struct queue q = {0};
+    for (uint32_t i = 0; i < 60; i++)
+        queue_push_back(&q, i);
+    for (uint32_t i = 0; i < 50; i++)
+        queue_pop_front(&q);
+    for (uint32_t i = 60; i < 80; i++) /* it wraps */
+        queue_push_back(&q, i);
+    cr_expect(queue_remove(&q, 50));
+    cr_expect(queue_remove(&q, 70));
+    cr_expect(queue_remove(&q, 79));
+    cr_expect_not(queue_remove(&q, 70));
+    cr_expect_not(queue_remove(&q, 3));
+    cr_expect_eq(q.n, 27);
+    for (uint32_t i = 51; i < 79; i++)
+        if (i != 70)
+            cr_expect_eq(queue_pop_front(&q), i);
+    cr_expect_eq(q.n, 0);
+    queue_release(&q);
+}

@@ -89,6 +89,7 @@ static struct run_result *add_row(struct field *f, const char *policy, int fixed
 {
     struct run_result *r = &f->result[f->n];
     *r = (struct run_result){.requests = 10, .completed = completed, .rejected = 10 - completed};
+    hist_init(&r->queued_ps);
     hist_init(&r->ttft_ps);
     hist_init(&r->tpot_ps);
     hist_init(&r->e2e_ps);
@@ -179,6 +180,7 @@ static void fill_times(struct run_result *r, int64_t ttft_ms, int64_t tpot_us)
     r->makespan_ps = 10 * PS_PER_S;
     r->input_tokens = 90000;
     r->output_tokens = 10000;
+    hist_add(&r->queued_ps, 100 * PS_PER_MS, 1);
     hist_add(&r->ttft_ps, ttft_ms * PS_PER_MS, 1);
     hist_add(&r->tpot_ps, tpot_us * PS_PER_US, 1);
 }
@@ -192,7 +194,11 @@ Test(summary, tables_and_notes_read_as_written_here)
     f.row[f.n++] = (struct summary_row){"best-fixed:dp", DP, true, dp};
     fill_times(dp, 250, 40000);
     fill_times(splash, 125, 20500);
-    dp->rejected_by[REJECT_TOO_LONG] = 2;
+    dp->requests = 14;
+    dp->cancelled = 4;
+    dp->ended_by[REJECT_TOO_LONG] = 2;
+    dp->ended_by[CANCEL_DEADLINE] = 1;
+    dp->ended_by[CANCEL_SESSION] = 3;
     splash->makespan_ps = 8 * PS_PER_S;
     splash->busy_ps = 4 * PS_PER_S;
     splash->layout_ps[TP] = splash->busy_ps / 4;
@@ -221,7 +227,8 @@ Test(summary, tables_and_notes_read_as_written_here)
         "        tok/s over fixed          -   -  1.25x*\n"
         "* over different requests: the two completed unlike numbers of them\n"
         "\n"
-        "fixed:dp: rejected 2 of 10 requests (2: longer than the model's context)\n"
+        "fixed:dp: rejected 2 and cancelled 4 of 14 requests (2: longer than the model's context; "
+        "1: not finished by its deadline; 3: waited for one that was rejected or cancelled)\n"
         "splash: 5 preemptions\n"
         "splash: 1,200 switches added 250 ms of exposed time; 2 did not fit in memory\n"
         "splash wins: it completes 2 more requests than the best fixed layout (dp).\n");
@@ -233,7 +240,8 @@ Test(summary, tables_and_notes_read_as_written_here)
 static const struct engine_request requests[] = {
     {.input_tokens = 100, .output_tokens = 3},
     {.input_tokens = 20, .output_tokens = 1, .n_after = 1},
-    {.arrival_ps = PS_PER_S * 2 + 1, .input_tokens = 9000, .output_tokens = 5}};
+    {.arrival_ps = PS_PER_S * 2 + 1, .input_tokens = 9000, .output_tokens = 5},
+    {.input_tokens = 10, .output_tokens = 9}};
 
 Test(requests_csv, times_are_exact_and_empty_where_there_are_none)
 {
@@ -246,14 +254,16 @@ Test(requests_csv, times_are_exact_and_empty_where_there_are_none)
         {.arrival_ps = 1500000000000,
          .first_token_ps = 1750000000000,
          .finish_ps = 1750000000000,
+         .state = REQ_COMPLETED,
          .preemptions = 2},
         {.arrival_ps = PS_PER_S * 2 + 1,
          .first_token_ps = PS_PER_S * 2 + 1,
          .finish_ps = PS_PER_S * 2 + 1,
          .state = REQ_REJECTED,
          .reason = REJECT_TOO_LONG},
+        {.first_token_ps = 1, .finish_ps = 2, .state = REQ_CANCELLED, .reason = CANCEL_DEADLINE},
     };
-    struct run_result r = {.requests = 3, .request = result};
+    struct run_result r = {.requests = 4, .request = result};
     struct sink s;
     sink_open(&s);
     requests_csv_header(s.f);
@@ -266,7 +276,9 @@ Test(requests_csv, times_are_exact_and_empty_where_there_are_none)
         "1.000000000001,0.000000000001,1.000000000004,0,1.000000000002,1.000000000003\n"
         "\"splash:margin=0.1,\"\"x\"\"\",1,1.5,20,1,completed,,1.75,1.75,0.25,,0.25,2,,\n"
         "\"splash:margin=0.1,\"\"x\"\"\",2,2.000000000001,9000,5,rejected,"
-        "longer than the model's context,,,,,,0,,\n");
+        "longer than the model's context,,,,,,0,,\n"
+        "\"splash:margin=0.1,\"\"x\"\"\",3,0,10,9,cancelled,not finished by its "
+        "deadline,,,,,,0,,\n");
     free(s.text);
 }
 
@@ -278,7 +290,10 @@ Test(result_json, keys_and_their_order_are_the_contract)
     r->busy_ps = 8;
     r->layout_ps[TP] = 2;
     r->layout_ps[DP] = 6;
+    r->rejected = 4;
+    r->cancelled = 2;
     r->slo_met = 3;
+    r->slo_output_tokens = 750;
     r->steps = 100;
     r->events = 120;
     r->switches = 3;
@@ -290,8 +305,11 @@ Test(result_json, keys_and_their_order_are_the_contract)
     char *text = json_dumps(run, JSON_COMPACT | JSON_REAL_PRECISION(9));
     cr_expect_str_eq(
         text,
-        "{\"policy\":\"splash\",\"requests\":10,\"completed\":4,\"rejected\":6,\"preemptions\":0,"
+        "{\"policy\":\"splash\",\"requests\":10,\"completed\":4,\"rejected\":4,\"cancelled\":2,"
+        "\"preemptions\":0,"
         "\"makespan_s\":10.0,\"total_tok_s\":10000.0,\"output_tok_s\":1000.0,\"goodput_req_s\":0.3,"
+        "\"goodput_tok_s\":75.0,"
+        "\"queued_s\":{\"mean\":0.1,\"p50\":0.1,\"p90\":0.1,\"p99\":0.1},"
         "\"ttft_s\":{\"mean\":0.25,\"p50\":0.25,\"p90\":0.25,\"p99\":0.25},"
         "\"tpot_s\":{\"mean\":0.04,\"p50\":0.04,\"p90\":0.04,\"p99\":0.04},"
         "\"e2e_s\":{\"mean\":2.0,\"p50\":2.0,\"p90\":2.0,\"p99\":2.0},"

@@ -199,7 +199,7 @@ Test(trace_wtt, its_layout_is_the_documented_one)
     size_t counts = 8 * (SKIP_COUNT + NOTE_COUNT), texts = 9 + 8 + 2 + 2;
     cr_assert_eq(b.n, HEAD + 4 * REQUEST + 5 * 8 + counts + 3 * 4 + texts + 4);
     cr_expect_arr_eq(b.data, "\x89WTT\r\n\x1a\n", 8);
-    cr_expect_eq(number_at(&b, AT_VERSION, 4), 1);
+    cr_expect_eq(number_at(&b, AT_VERSION, 4), 2);
     cr_expect_eq(number_at(&b, AT_BLOCK_TOKENS, 4), 10);
     cr_expect_eq(number_at(&b, AT_REQUESTS, 8), 4);
     cr_expect_eq(number_at(&b, AT_HASHES, 8), 5);
@@ -226,8 +226,8 @@ static const struct {
     uint64_t value;
     const char *message;
 } lies[] = {
-    {AT_VERSION, 4, 2, "is a .wtt of version 2, this program reads version 1"},
-    {AT_VERSION, 4, 0, "is a .wtt of version 0, this program reads version 1"},
+    {AT_VERSION, 4, 3, "is a .wtt of version 3, this program reads versions 1 to 2"},
+    {AT_VERSION, 4, 0, "is a .wtt of version 0, this program reads versions 1 to 2"},
     {AT_REQUESTS, 8, 5, "is not as long as its head says"},
     {AT_REQUESTS, 8, UINT64_MAX, "is not as long as its head says"},
     {AT_HASHES, 8, UINT64_MAX / 8, "is not as long as its head says"},
@@ -257,9 +257,52 @@ static const struct {
     {HEAD + 40, 4, UINT32_MAX, "request 0 has more hashes or waits than are there"},
     {HEAD + 40, 4, 1, "has hashes or waits that are no request's"},
     {HEAD + 44, 4, 1, "request 0 waits for one that is not before it"},
+    {HEAD + 44, 4, UINT32_MAX, "request 0 shares what one waits for that waits for nothing"},
+    {HEAD + 3 * REQUEST + 44, 4, UINT32_MAX, "request 3 shares what one waits for that waits"},
     {HEAD + 48, 8, 2, "request 0 is of a session that does not exist"},
     {HEAD + 48, 8, UINT64_MAX - 1, "request 0 is of a session that does not exist"},
 };
+
+Test(trace_wtt, version_1_is_read)
+{
+    struct trace t = made(), again;
+    struct err err = ERR_NONE;
+    struct bytes b = written(&t);
+    b.data[AT_VERSION] = 1;
+    seal(&b);
+    cr_assert(load(&again, b.data, b.n, &err) == 0, "%s", err.text);
+    expect_same(&t, &again);
+    trace_release(&again);
+    trace_release(&t);
+    free(b.data);
+}
+
+/* Four, and four that wait for these. */
+Test(trace_wtt, a_list_that_requests_share_is_there_once)
+{
+    struct err err = ERR_NONE;
+    struct trace t = {.path = xstrdup("made.up"), .format = "mooncake"}, again;
+    for (long i = 0; i < 8; i++) {
+        int rc = i < 4 ? trace_add(&t, 0, 1, 1, i, &err) : trace_add_waiting(&t, 5, 1, 1, i, &err);
+        cr_assert_eq(rc, 1);
+        for (size_t k = 0; k < 4 && i == 4; k++)
+            trace_wait_for(&t, k);
+        if (i > 4)
+            trace_wait_like(&t, 4);
+    }
+    cr_assert_eq(order_requests(&t, &err), 0, "%s", err.text);
+    struct bytes b = written(&t);
+    cr_expect_eq(b.n, HEAD + 8 * REQUEST + 8 * (SKIP_COUNT + NOTE_COUNT) + 4 * 4 + 9 + 8 + 4);
+    cr_assert(load(&again, b.data, b.n, &err) == 0, "%s", err.text);
+    expect_same(&t, &again);
+    cr_expect_eq(again.n_after, 4);
+    for (size_t i = 4; i < 8; i++)
+        cr_expect(again.request[i].n_after == 4 && again.request[i].arrival_ps == 5);
+    trace_release(&again);
+    expect_round_trip(&t);
+    trace_release(&t);
+    free(b.data);
+}
 
 Test(trace_wtt, refuses_lies_under_a_checksum_that_fits)
 {

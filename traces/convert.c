@@ -11,6 +11,7 @@
 
 enum { PS_DIGITS_OF_S = 12, PS_DIGITS_OF_MS = 9, MOONCAKE_BLOCK_TOKENS = 512 };
 
+#define JSONL_WAITS_MAX  (1LL << 28)
 #define DOUBLE_EXACT_MAX 999999999999999 /* decimals of 15 digits survive a double */
 
 /* value / 10^digits, without zeros behind the last digit. */
@@ -182,8 +183,23 @@ static void write_jsonl(const struct trace *t, FILE *out)
     free(b.sorted);
 }
 
+static int check_waits(const struct trace *t, struct err *err)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += t->request[i].n_after;
+    if (n <= JSONL_WAITS_MAX)
+        return 0;
+    return err_set(err,
+                   "%s: a .jsonl names what each request waits for, %lld in all, at most 2^28; "
+                   "write a .wtt, where requests share what they wait for",
+                   t->path, (long long)n);
+}
+
 static int check_jsonl(const struct trace *t, struct err *err)
 {
+    if (check_waits(t, err) < 0)
+        return -1;
     for (size_t i = 0; i < t->session.n; i++) {
         json_t *name = json_string(t->session.name[i]);
         if (name == NULL)

@@ -25,26 +25,52 @@ static void push(struct walk *w, uint32_t i)
     w->stack[w->n_stack++] = i;
 }
 
+static bool has_rank(const struct walk *w, uint32_t i)
+{
+    return w->rank[i] != NOT_YET && w->rank[i] != under_way;
+}
+
+/* Then all that they wait for has a rank and a time. */
+static bool has_time_of_one_before(const struct walk *w, uint32_t i)
+{
+    return trace_waits_alike(w->t, i) && has_rank(w, i - 1);
+}
+
 /* The next that a request waits for and that has no rank, or itself. */
 static uint32_t next_open(struct walk *w, uint32_t i)
 {
     const struct trace_request *r = &w->t->request[i];
+    if (has_time_of_one_before(w, i))
+        return i;
     for (; w->done[i] < r->n_after; w->done[i]++) {
         uint32_t other = w->t->after[r->after_at + w->done[i]];
         assert(other < w->t->n);
-        if (w->rank[other] == NOT_YET || w->rank[other] == under_way)
+        if (!has_rank(w, other))
             return other;
     }
     return i;
 }
 
-static int set_time(struct trace *t, struct trace_request *r, struct err *err)
+/* The last arrival of those that a request waits for. */
+static int64_t waited_until_ps(const struct walk *w, uint32_t i)
 {
+    const struct trace *t = w->t;
+    const struct trace_request *r = &t->request[i];
     int64_t ended_ps = t->first_ps;
+    if (has_time_of_one_before(w, i))
+        return r[-1].arrival_ps - r[-1].delay_ps;
     for (uint32_t k = 0; k < r->n_after; k++)
         ended_ps = max_i64(ended_ps, t->request[t->after[r->after_at + k]].arrival_ps);
+    return ended_ps;
+}
+
+static int set_time(const struct walk *w, uint32_t i, struct err *err)
+{
+    struct trace *t = w->t;
+    struct trace_request *r = &t->request[i];
     if (r->n_after == 0)
         return 0;
+    int64_t ended_ps = waited_until_ps(w, i);
     if (ended_ps - t->first_ps >= TRACE_SPAN_MAX_PS - r->delay_ps)
         return err_at(err, t->path, r->line, "comes 100 days or more after another request");
     r->arrival_ps = ended_ps + r->delay_ps;
@@ -57,7 +83,7 @@ static int rank_from(struct walk *w, uint32_t first, struct err *err)
     while (w->n_stack > 0) {
         uint32_t i = w->stack[w->n_stack - 1], other = next_open(w, i);
         if (other == i) {
-            if (set_time(w->t, &w->t->request[i], err) < 0)
+            if (set_time(w, i, err) < 0)
                 return -1;
             w->rank[i] = ++w->n_ranked;
             w->n_stack--;
@@ -100,12 +126,10 @@ static void permute(struct trace *t, const struct place *place, uint32_t *new_at
         sorted[i] = t->request[place[i].at];
         new_at[place[i].at] = (uint32_t)i;
     }
-    for (size_t i = 0; i < t->n; i++)
-        for (uint32_t k = 0; k < sorted[i].n_after; k++)
-            t->after[sorted[i].after_at + k] = new_at[t->after[sorted[i].after_at + k]];
     free(t->request);
     t->request = sorted;
     t->cap = t->n;
+    trace_rename_waits(t, new_at);
 }
 
 static void rebase(struct trace *t)

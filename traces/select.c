@@ -33,9 +33,12 @@ static bool draw(struct keeping *k, const struct trace_request *r)
 }
 
 /* What waits goes where those go that it waits for. */
-static bool is_kept(const struct trace *t, struct keeping *k, const struct trace_request *r)
+static bool is_kept(const struct trace *t, struct keeping *k, size_t at)
 {
     const struct trace_select *s = k->select;
+    const struct trace_request *r = &t->request[at];
+    if (trace_waits_alike(t, at))
+        return k->new_at[at - 1] != dropped;
     for (uint32_t i = 0; i < r->n_after; i++)
         if (k->new_at[t->after[r->after_at + i]] == dropped)
             return false;
@@ -52,15 +55,12 @@ static void keep(struct trace *t, const struct trace_select *s, uint64_t seed)
     size_t n = 0;
     rng_stream(&k.draws, seed, "sample");
     for (size_t i = 0; i < t->n && (s->limit == 0 || n < (size_t)s->limit); i++) {
-        struct trace_request *r = &t->request[i];
-        k.new_at[i] = is_kept(t, &k, r) ? (uint32_t)n : dropped;
-        if (k.new_at[i] == dropped)
-            continue;
-        for (uint32_t w = 0; w < r->n_after; w++)
-            t->after[r->after_at + w] = k.new_at[t->after[r->after_at + w]];
-        t->request[n++] = *r;
+        k.new_at[i] = is_kept(t, &k, i) ? (uint32_t)n : dropped;
+        if (k.new_at[i] != dropped)
+            t->request[n++] = t->request[i];
     }
     t->n = n;
+    trace_rename_waits(t, k.new_at);
     free(k.lot);
     free(k.new_at);
 }

@@ -36,7 +36,10 @@ static void count_waits(const struct trace *t, struct trace_sessions *s)
     int64_t *chain = xcalloc(t->n, sizeof *chain);
     for (size_t i = 0; i < t->n; i++) {
         const struct trace_request *r = &t->request[i];
-        for (uint32_t k = 0; k < r->n_after; k++)
+        bool alike = trace_waits_alike(t, i);
+        if (alike)
+            chain[i] = chain[i - 1] - 1;
+        for (uint32_t k = 0; k < r->n_after && !alike; k++)
             chain[i] = max_i64(chain[i], chain[t->after[r->after_at + k]]);
         chain[i]++;
         s->waiting += r->n_after > 0;

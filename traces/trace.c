@@ -180,6 +180,34 @@ void trace_wait_for(struct trace *t, size_t request)
     trace_wait_later(t, t->n - 1, request);
 }
 
+void trace_wait_like(struct trace *t, size_t request)
+{
+    assert(t->n > 0 && request < t->n - 1 && t->request[t->n - 1].n_after == 0);
+    t->request[t->n - 1].after_at = t->request[request].after_at;
+    t->request[t->n - 1].n_after = t->request[request].n_after;
+}
+
+bool trace_waits_alike(const struct trace *t, size_t request)
+{
+    const struct trace_request *r = &t->request[request];
+    return request > 0 && r->n_after > 0 && r->after_at == r[-1].after_at &&
+           r->n_after == r[-1].n_after;
+}
+
+void trace_rename_waits(struct trace *t, const uint32_t *new_at)
+{
+    bool *renamed = xcalloc(t->n_after, sizeof *renamed);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct trace_request *r = &t->request[i];
+        if (r->n_after == 0 || renamed[r->after_at])
+            continue;
+        renamed[r->after_at] = true;
+        for (uint32_t k = 0; k < r->n_after; k++)
+            t->after[r->after_at + k] = new_at[t->after[r->after_at + k]];
+    }
+    free(renamed);
+}
+
 void trace_set_session(struct trace *t, const char *name)
 {
     assert(t->n > 0);

@@ -36,7 +36,7 @@ struct trace_request {
     int64_t output_tokens; /* >= 1 */
     long line;             /* in the file, for messages */
     size_t hash_at;        /* first of n_hashes in trace.hash */
-    size_t after_at;       /* first of n_after in trace.after */
+    size_t after_at;       /* first of n_after in trace.after: maybe other requests' too */
     uint32_t n_hashes;     /* one per block of the prompt; 0 when the format has none */
     uint32_t n_after;      /* requests that it waits for */
     int32_t session;       /* trace.session, -1: of none */
@@ -179,6 +179,13 @@ int trace_add_waiting(struct trace *t, __int128 delay_ps, int64_t input_tokens,
 void trace_wait_for(struct trace *t, size_t request);
 /* The same for the `waiting`th added: all that it waits for is told in one go. */
 void trace_wait_later(struct trace *t, size_t waiting, size_t request);
+/* Of the last request added, which waits for none yet: for all that the `request`th waits for,
+ * whose list it shares. */
+void trace_wait_like(struct trace *t, size_t request);
+/* Does it share its list with the one before? Such requests need one look at the list. */
+bool trace_waits_alike(const struct trace *t, size_t request);
+/* What requests wait for gets new positions: new_at[old]. */
+void trace_rename_waits(struct trace *t, const uint32_t *new_at);
 /* Attach a prompt-block hash to the last request added. */
 void trace_add_hash(struct trace *t, uint64_t hash);
 /* Where a format tells how much of a prompt it shares, but no hashes: the last request added has

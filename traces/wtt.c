@@ -16,7 +16,13 @@
 #define COUNT_MAX  (1LL << 53)
 #define ORIGIN_MAX ((__int128)1000000000000000000 * 1000000000000000000)
 
-enum { VERSION = 1, BLOCK_TOKENS_MAX = 1 << 20, FIRST_TEXTS = 2, FORMAT_BYTES_MAX = 32 };
+enum {
+    VERSION_OLDEST = 1,
+    VERSION = 2,
+    BLOCK_TOKENS_MAX = 1 << 20,
+    FIRST_TEXTS = 2,
+    FORMAT_BYTES_MAX = 32
+};
 
 static const unsigned char magic[8] = {0x89, 'W', 'T', 'T', '\r', '\n', 0x1A, '\n'};
 
@@ -31,6 +37,9 @@ struct head {
     uint32_t n_skips, n_notes;
     uint64_t calendar;
 };
+
+/* In a record, since version 2: what it waits for is the list of the request before. */
+static const uint32_t same_list = UINT32_MAX;
 
 /* Its hashes and what it waits for follow those of the request before. */
 struct record {
@@ -78,15 +87,16 @@ static struct head head_of(const struct trace *t)
     memcpy(h.magic, magic, sizeof magic);
     for (size_t i = 0; i < t->n; i++) {
         h.n_hashes += t->request[i].n_hashes;
-        h.n_after += t->request[i].n_after;
+        h.n_after += trace_waits_alike(t, i) ? 0 : t->request[i].n_after;
     }
     for (size_t i = 0; i < t->session.n; i++)
         h.text_bytes += strlen(t->session.name[i]) + 1;
     return h;
 }
 
-static struct record record_of(const struct trace_request *r)
+static struct record record_of(const struct trace *t, size_t at)
 {
+    const struct trace_request *r = &t->request[at];
     return (struct record){
         .arrival_ps = r->arrival_ps,
         .delay_ps = r->delay_ps,
@@ -94,7 +104,7 @@ static struct record record_of(const struct trace_request *r)
         .output_tokens = r->output_tokens,
         .line = r->line,
         .n_hashes = r->n_hashes,
-        .n_after = r->n_after,
+        .n_after = trace_waits_alike(t, at) ? same_list : r->n_after,
         .session = r->session,
     };
 }
@@ -102,7 +112,7 @@ static struct record record_of(const struct trace_request *r)
 static void put_requests(struct sink *s, const struct trace *t)
 {
     for (size_t i = 0; i < t->n; i++) {
-        struct record record = record_of(&t->request[i]);
+        struct record record = record_of(t, i);
         put(s, &record, sizeof record);
     }
     for (size_t i = 0; i < t->n; i++) {
@@ -116,7 +126,7 @@ static void put_lists(struct sink *s, const struct trace *t)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct trace_request *r = &t->request[i];
-        if (r->n_after > 0)
+        if (r->n_after > 0 && !trace_waits_alike(t, i))
             put(s, &t->after[r->after_at], r->n_after * sizeof *t->after);
     }
 }
@@ -200,11 +210,11 @@ static int read_head(struct body *b, struct err *err)
     struct stat st;
     if (fstat(fileno(b->f), &st) != 0 || fread(h, sizeof *h, 1, b->f) != 1)
         return fail(b, err, "is cut off in its head");
-    if (h->version != VERSION)
+    if (h->version < VERSION_OLDEST || h->version > VERSION)
         return err_set(err,
-                       "%s: is a .wtt of version %u, this program reads version %d; use the "
+                       "%s: is a .wtt of version %u, this program reads versions %d to %d; use the "
                        "program that wrote it, or convert the original again",
-                       b->path, h->version, VERSION);
+                       b->path, h->version, VERSION_OLDEST, VERSION);
     if (size_of(h) != (unsigned __int128)st.st_size)
         return fail(b, err, "is not as long as its head says: damaged or cut off");
     b->crc = crc32_z(0, (const Bytef *)h, sizeof *h);
@@ -312,28 +322,41 @@ static bool is_of_tokens(int64_t n)
     return n >= 1 && n <= TRACE_TOKENS_MAX;
 }
 
+/* The last arrival of those that it waits for, or -1 when one of them is not before it. */
+static int64_t waited_until_ps(const struct trace *t, size_t i)
+{
+    const struct trace_request *r = &t->request[i];
+    int64_t ended_ps = 0;
+    if (trace_waits_alike(t, i))
+        return r[-1].arrival_ps - r[-1].delay_ps;
+    for (uint32_t k = 0; k < r->n_after; k++) {
+        uint32_t other = t->after[r->after_at + k];
+        if (other >= i)
+            return -1;
+        ended_ps = max_i64(ended_ps, t->request[other].arrival_ps);
+    }
+    return ended_ps;
+}
+
 static const char *check_request(const struct trace *t, size_t i)
 {
     const struct trace_request *r = &t->request[i];
-    int64_t before_ps = i > 0 ? r[-1].arrival_ps : 0, ended_ps = 0;
+    int64_t before_ps = i > 0 ? r[-1].arrival_ps : 0;
     if (r->arrival_ps < before_ps || r->arrival_ps >= TRACE_SPAN_MAX_PS ||
         (i == 0 && r->arrival_ps > 0))
         return "is not in the order of time";
     if (!is_of_tokens(r->input_tokens) || !is_of_tokens(r->output_tokens) || r->line < 0)
         return "has no lengths that make sense";
-    for (uint32_t k = 0; k < r->n_after; k++) {
-        uint32_t other = t->after[r->after_at + k];
-        if (other >= i)
-            return "waits for one that is not before it";
-        ended_ps = max_i64(ended_ps, t->request[other].arrival_ps);
-    }
+    int64_t ended_ps = waited_until_ps(t, i);
+    if (ended_ps < 0)
+        return "waits for one that is not before it";
     if (r->delay_ps < 0 || r->delay_ps > r->arrival_ps ||
         (r->n_after == 0 ? r->delay_ps > 0 : r->arrival_ps - r->delay_ps != ended_ps))
         return "comes at another time than what it waits for tells";
     return NULL;
 }
 
-static struct trace_request request_of(const struct record *record, size_t hash_at, size_t after_at)
+static struct trace_request request_of(const struct record *record)
 {
     return (struct trace_request){
         .arrival_ps = record->arrival_ps,
@@ -341,12 +364,27 @@ static struct trace_request request_of(const struct record *record, size_t hash_
         .input_tokens = record->input_tokens,
         .output_tokens = record->output_tokens,
         .line = record->line,
-        .hash_at = hash_at,
-        .after_at = after_at,
         .n_hashes = record->n_hashes,
         .n_after = record->n_after,
         .session = (int32_t)record->session,
     };
+}
+
+/* Where a request's hashes and waits are; *hash_at and *after_at are behind those before it. */
+static const char *find_lists(struct trace *t, size_t i, size_t *hash_at, size_t *after_at)
+{
+    struct trace_request *r = &t->request[i];
+    bool shares = r->n_after == same_list;
+    if (shares && (i == 0 || r[-1].n_after == 0))
+        return "shares what one waits for that waits for nothing";
+    if (r->n_hashes > t->n_hashes - *hash_at || (!shares && r->n_after > t->n_after - *after_at))
+        return "has more hashes or waits than are there";
+    r->hash_at = *hash_at;
+    r->after_at = shares ? r[-1].after_at : *after_at;
+    r->n_after = shares ? r[-1].n_after : r->n_after;
+    *hash_at += r->n_hashes;
+    *after_at += shares ? 0 : r->n_after;
+    return NULL;
 }
 
 static int unpack_requests(struct trace *t, const struct body *b, struct err *err)
@@ -354,14 +392,13 @@ static int unpack_requests(struct trace *t, const struct body *b, struct err *er
     size_t hash_at = 0, after_at = 0;
     for (size_t i = 0; i < t->n; i++) {
         const struct record *record = &b->record[i];
-        if (record->n_hashes > t->n_hashes - hash_at || record->n_after > t->n_after - after_at)
-            return fail_request(b, i, err, "has more hashes or waits than are there");
-        if (record->session < TRACE_NO_SESSION || record->session >= (int64_t)t->session.n)
-            return fail_request(b, i, err, "is of a session that does not exist");
-        t->request[i] = request_of(record, hash_at, after_at);
-        hash_at += record->n_hashes;
-        after_at += record->n_after;
-        const char *fault = check_request(t, i);
+        t->request[i] = request_of(record);
+        const char *fault = find_lists(t, i, &hash_at, &after_at);
+        if (fault == NULL &&
+            (record->session < TRACE_NO_SESSION || record->session >= (int64_t)t->session.n))
+            fault = "is of a session that does not exist";
+        if (fault == NULL)
+            fault = check_request(t, i);
         if (fault != NULL)
             return fail_request(b, i, err, fault);
     }

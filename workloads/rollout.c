@@ -55,6 +55,7 @@ struct making {
         size_t request;
     } * before;      /* the samples that this step waits for */
     size_t n_before; /* 0 in the first step */
+    size_t first;    /* request of this step, whose list of these the others share */
 };
 
 static int add_sample(struct making *m, int64_t input, double group_score, int64_t delay_ps,
@@ -65,9 +66,15 @@ static int add_sample(struct making *m, int64_t input, double group_score, int64
     int64_t output = max_i64(llround(dist_at(&m->p->output, score)), 1);
     int rc = m->n_before > 0 ? trace_add_waiting(m->t, delay_ps, input, output, 0, err)
                              : trace_add(m->t, 0, input, output, 0, err);
-    for (size_t i = 0; rc > 0 && i < m->n_before; i++)
+    if (rc <= 0)
+        return -1;
+    if (m->t->n - 1 > m->first) {
+        trace_wait_like(m->t, m->first);
+        return 0;
+    }
+    for (size_t i = 0; i < m->n_before; i++)
         trace_wait_for(m->t, m->before[i].request);
-    return rc > 0 ? 0 : -1;
+    return 0;
 }
 
 /* The samples of one prompt share every whole block, so all but the first take no memory. */
@@ -93,10 +100,10 @@ static int by_length(const void *a, const void *b)
     return (x->request > y->request) - (x->request < y->request);
 }
 
-/* The next step waits for the samples from `from` on, but for the longest. */
-static void set_barrier(struct making *m, size_t from)
+/* The next step waits for the samples of this one, but for the longest. */
+static void set_barrier(struct making *m)
 {
-    size_t n = m->t->n - from;
+    size_t from = m->first, n = m->t->n - from;
     for (size_t i = 0; i < n; i++)
         m->before[i] = (struct sample){m->t->request[from + i].output_tokens, from + i};
     qsort(m->before, n, sizeof *m->before, by_length);
@@ -106,12 +113,12 @@ static void set_barrier(struct making *m, size_t from)
 static int add_steps(struct making *m, struct err *err)
 {
     for (int64_t step = 0; step < m->p->steps; step++) {
-        size_t from = m->t->n;
+        m->first = m->t->n;
         int64_t delay_ps = dist_ps(&m->p->train_s, &m->times);
         for (int64_t i = 0; i < m->p->prompts; i++)
             if (add_group(m, delay_ps, err) < 0)
                 return -1;
-        set_barrier(m, from);
+        set_barrier(m);
     }
     return 0;
 }
@@ -122,11 +129,6 @@ static int check_size(const struct rollout *p, struct err *err)
     if (batch > SAMPLES_MAX || p->steps > SAMPLES_MAX / batch)
         return err_set(err, "gen: %lld steps of %lld samples; at most %lld samples in all",
                        (long long)p->steps, (long long)batch, SAMPLES_MAX);
-    if ((p->steps - 1) * batch > WORKLOAD_WAITS_MAX / batch)
-        return err_set(err,
-                       "gen: %lld steps of %lld samples, each of which waits for all of the step "
-                       "before: more than 2^28 waits (1 GiB); ask for fewer steps (--count)",
-                       (long long)p->steps, (long long)batch);
     return 0;
 }
 

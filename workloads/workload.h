@@ -13,8 +13,6 @@
 #define WORKLOAD_REQUESTS_MAX 100000000LL
 /* Of all requests together, each counted with every block of its prompt, as files hold them. */
 #define WORKLOAD_HASHES_MAX (1LL << 29)
-/* Of all requests together, what they wait for. */
-#define WORKLOAD_WAITS_MAX (1LL << 28)
 
 struct workload_ask {
     int64_t count;        /* sessions, steps or documents; 0: as the preset says */

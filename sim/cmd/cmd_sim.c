@@ -21,7 +21,7 @@ struct settings {
     struct setup_options setup;
     struct opt_list policies;
     const char *prefill_policy;
-    const char *slo, *config, *json, *requests, *plan;
+    const char *slo, *scenario, *json, *requests, *plan;
     struct plan_options plan_options;
     struct trace_reading reading; /* its seed is that of every draw */
     struct trace_select select;
@@ -40,9 +40,9 @@ static const struct opt options[] = {
      "policy of the prefill replicas (without it: each run's own)"},
     {"seed", 0, OPT_I64, FIELD(reading.seed), "N", "0", 0, 9e18, NULL, "seed of every random draw"},
     {"slo", 0, OPT_STR, FIELD(slo), "LIMITS", NULL, 0, 0, NULL,
-     "what counts as goodput: ttft=2s,tpot=50ms or one of them"},
-    {"config", 0, OPT_STR, FIELD(config), "FILE", NULL, 0, 0, NULL,
-     "JSON object of options, as \"options\" of a result; the command line wins"},
+     "what counts as goodput: ttft=2s,tpot=50ms,e2e=60s or some of them"},
+    {"scenario", 0, OPT_STR, FIELD(scenario), "FILE", NULL, 0, 0, NULL,
+     "JSON object of options, or a result that holds one; the command line wins"},
     {"json", 0, OPT_STR, FIELD(json), "FILE", NULL, 0, 0, NULL,
      "write the result as JSON (\"-\": standard output, without the tables)"},
     {"requests", 0, OPT_STR, FIELD(requests), "FILE", NULL, 0, 0, NULL,
@@ -59,18 +59,19 @@ static const struct opt options[] = {
 static const struct opt slo_options[] = {
     {.name = "ttft", .type = OPT_TIME, .offset = offsetof(struct engine_config, slo_ttft_ps)},
     {.name = "tpot", .type = OPT_TIME, .offset = offsetof(struct engine_config, slo_tpot_ps)},
+    {.name = "e2e", .type = OPT_TIME, .offset = offsetof(struct engine_config, slo_e2e_ps)},
     {0},
 };
 
 /* Results do not depend on these, so that equal runs give equal results wherever they go. */
-static const char *const file_options[] = {"config", "json", "requests", "plan"};
+static const char *const file_options[] = {"scenario", "json", "requests", "plan"};
 
 enum { N_FILE_OPTIONS = sizeof file_options / sizeof *file_options };
 
 /* Everything that one call holds. */
 struct session {
     struct settings settings;
-    json_t *config; /* its strings are borrowed by settings */
+    json_t *scenario; /* its strings are borrowed by settings */
     struct setup setup;
     struct trace trace;
     struct engine_request *request;
@@ -79,17 +80,25 @@ struct session {
     struct outfile json, requests, plan;
 };
 
-static int read_config(struct session *s, const char *path, struct err *err)
+/* A result has its own scenario in it. */
+static int read_scenario(struct session *s, const char *path, struct err *err)
 {
-    s->config = json_load_path(path, err);
-    if (s->config == NULL)
+    char *place = NULL;
+    s->scenario = json_load_path(path, err);
+    if (s->scenario == NULL)
         return -1;
-    if (json_object_get(s->config, "config") != NULL)
-        return err_set(err, "%s: .config: a config file names no other", path);
-    return opt_parse_json(options, &s->settings, path, s->config, err);
+    json_t *inner = json_object_get(s->scenario, "scenario");
+    if (inner != NULL && !json_is_object(inner))
+        return err_set(err, "%s: .scenario: a scenario names no other", path);
+    if (inner != NULL)
+        place = xasprintf("%s: .scenario", path);
+    int rc = opt_parse_json(options, &s->settings, place != NULL ? place : path,
+                            inner != NULL ? inner : s->scenario, err);
+    free(place);
+    return rc;
 }
 
-/* The command line is read twice: for --config, and over what that says. */
+/* The command line is read twice: for --scenario, and over what that says. */
 static int parse(struct session *s, int argc, char **argv, int *n_args, bool *help, struct err *err)
 {
     struct settings typed = {0};
@@ -98,8 +107,8 @@ static int parse(struct session *s, int argc, char **argv, int *n_args, bool *he
     opt_defaults(options, &typed);
     opt_defaults(options, &s->settings);
     int rc = opt_parse_argv(options, &typed, argc, copy, n_args, help, err);
-    if (rc == 0 && !*help && typed.config != NULL)
-        rc = read_config(s, typed.config, err);
+    if (rc == 0 && !*help && typed.scenario != NULL)
+        rc = read_scenario(s, typed.scenario, err);
     if (rc == 0 && typed.policies.n > 0)
         opt_release(options, &s->settings);
     if (rc == 0 && !*help)
@@ -150,7 +159,9 @@ static int check(struct settings *s, struct err *err)
         return err_set(err, "--json, --requests, --plan: only one of them may be \"-\"");
     if (s->slo != NULL && opt_parse_list(slo_options, &s->engine, "--slo", s->slo, err) < 0)
         return -1;
-    return check_pools(s, err) < 0 ? -1 : check_plan(s, err);
+    if (engine_config_check(&s->engine, err) < 0 || check_pools(s, err) < 0)
+        return -1;
+    return check_plan(s, err);
 }
 
 /* Prefix affinity goes by what the trace knows of prompts. */
@@ -162,6 +173,31 @@ static int check_router(const struct session *s, struct err *err)
                        "%s: has neither hashes of prompts nor sessions, by which "
                        "--router prefix-affinity goes; use least-loaded",
                        s->trace.path);
+    return 0;
+}
+
+static bool has_room(const struct session *s, int layout)
+{
+    return cost_capacity(s->setup.cost, layout)->pages > 0;
+}
+
+/* Room for KV is given to layouts that have any: say which do not. */
+static int check_kv(const struct session *s, struct err *err)
+{
+    int n_fit = 0;
+    if (engine_config_pages(&s->settings.engine) == 0)
+        return 0;
+    for (int l = 0; l < s->setup.n_layouts; l++)
+        n_fit += has_room(s, l);
+    if (n_fit == 0)
+        return err_set(err, "--kv-tokens, --kv-blocks: weights leave no memory for KV in any layout"
+                            " (\"wavetank explain\" shows what they take)");
+    for (int l = 0; l < s->setup.n_layouts; l++)
+        if (!has_room(s, l))
+            fprintf(stderr,
+                    "wavetank: --kv-tokens, --kv-blocks: layout %s keeps no room: its weights "
+                    "leave no memory for KV\n",
+                    s->setup.layout[l].name);
     return 0;
 }
 
@@ -263,7 +299,7 @@ static void write_json(const struct session *s, const struct summary *summary, F
     json_object_set_new(doc, "trace", trace_json(&s->trace));
     json_object_set_new(doc, "model", json_string(s->setup.model.name));
     json_object_set_new(doc, "cluster", json_string(s->setup.cluster.name));
-    json_object_set_new(doc, "options", set);
+    json_object_set_new(doc, "scenario", set);
     json_object_set_new(doc, "runs", runs);
     result_json_write(doc, out);
     json_decref(doc);
@@ -316,7 +352,7 @@ static int report(struct session *s, struct err *err)
         .n = s->lineup.n,
         .layouts = s->setup.layout,
         .n_layouts = s->setup.n_layouts,
-        .has_slo = engine->slo_ttft_ps > 0 || engine->slo_tpot_ps > 0,
+        .has_slo = engine->slo_ttft_ps > 0 || engine->slo_tpot_ps > 0 || engine->slo_e2e_ps > 0,
     };
     lineup_rows(&s->lineup, row);
     if (s->json.f != NULL)
@@ -339,7 +375,8 @@ static int run(struct session *s, int n_args, char **args, struct err *err)
         return err_set(err, "sim: expected one TRACE (see --help)");
     if (check(set, err) < 0 || setup_load(&s->setup, &set->setup, set->engine.page_tokens, err) < 0)
         return -1;
-    if (lineup_init(&s->lineup, &s->setup, &set->policies, set->prefill_policy, err) < 0 ||
+    if (check_kv(s, err) < 0 ||
+        lineup_init(&s->lineup, &s->setup, &set->policies, set->prefill_policy, err) < 0 ||
         plan_recorder_init(&s->recorder, &set->plan_options, err) < 0 ||
         load_trace(s, args[0], err) < 0 || open_outputs(s, err) < 0 || run_lineup(s, err) < 0)
         return -1;
@@ -357,7 +394,7 @@ static void release(struct session *s)
     trace_release(&s->trace);
     setup_release(&s->setup);
     opt_release(options, &s->settings);
-    json_decref(s->config);
+    json_decref(s->scenario);
 }
 
 static void print_help(void)

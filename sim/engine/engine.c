@@ -8,12 +8,6 @@
 #include "sim/engine/group.h"
 #include "sim/engine/router.h"
 
-const char *const reject_reason_names[REJECT_COUNT] = {
-    [REJECT_NONE] = "",
-    [REJECT_TOO_LONG] = "longer than the model's context",
-    [REJECT_KV] = "its KV fits no layout",
-};
-
 /* Groups that do the same, behind a router. */
 struct pool {
     struct group *group;
@@ -45,21 +39,19 @@ static void push_arrival(struct simulation *s, int64_t req)
                                                .sequence = req});
 }
 
-/* An idle group wakes once everything that arrives now has arrived. */
-static void wake(struct simulation *s, struct group *g)
+static void push_deadline(struct simulation *s, int64_t req)
 {
-    if (g->wake_due)
-        return;
-    g->wake_due = true;
-    eventq_push(&s->events,
-                (struct event){.time_ps = s->now_ps, .kind = EV_WAKE, .sequence = g->id});
+    if (s->engine.config->deadline_ps > 0)
+        eventq_push(&s->events, (struct event){.time_ps = s->now_ps + s->engine.config->deadline_ps,
+                                               .kind = EV_DEADLINE,
+                                               .sequence = req});
 }
 
 /* One more waits in the group: the first boundary not before from_ps sees it. */
 static void announce(struct simulation *s, struct group *g, int64_t from_ps)
 {
     if (!g->step.running)
-        wake(s, g);
+        group_wake(g, s->now_ps);
     else if (g->waiting.n == 1) /* behind others it waits for what they wait for */
         group_interrupt(g, from_ps);
 }
@@ -75,10 +67,16 @@ static struct group *route(struct pool *p, uint32_t req, int64_t from_ps)
 static void arrive(struct simulation *s, uint32_t req, int64_t from_ps)
 {
     enum pool_kind first = s->pool[POOL_PREFILL].n > 0 ? POOL_PREFILL : POOL_DECODE;
-    struct group *g = route(&s->pool[first], req, from_ps);
     s->engine.out->events++;
-    if (group_arrive(g, req, s->now_ps))
-        announce(s, g, from_ps);
+    if (waits_failed(&s->waits, req)) {
+        request_fail(&s->engine, req, CANCEL_SESSION, s->now_ps);
+        return;
+    }
+    struct group *g = route(&s->pool[first], req, from_ps);
+    if (!group_arrive(g, req, s->now_ps))
+        return;
+    push_deadline(s, req);
+    announce(s, g, from_ps);
 }
 
 static void on_arrival(struct simulation *s, const struct event *e)
@@ -96,23 +94,34 @@ static void on_follow(struct simulation *s, const struct event *e)
 
 static void on_handover(struct simulation *s, const struct event *e)
 {
-    struct group *g = route(&s->pool[POOL_DECODE], (uint32_t)e->sequence, s->now_ps + 1);
-    group_enqueue(g, (uint32_t)e->sequence);
+    uint32_t req = (uint32_t)e->sequence;
+    if (s->engine.flight[req].is_due) {
+        group_cancel_moving(&s->engine, req, s->now_ps);
+        return;
+    }
+    struct group *g = route(&s->pool[POOL_DECODE], req, s->now_ps + 1);
+    group_enqueue(g, req, s->now_ps);
     announce(s, g, s->now_ps + 1);
 }
 
 static void on_transfer_end(struct simulation *s, const struct event *e)
 {
     const struct flight *f = &s->engine.flight[e->sequence];
-    struct group *from = &s->group[f->from_group], *to = &s->group[f->to_group];
+    struct group *to = &s->group[f->group];
     s->engine.out->events++;
-    group_land(from, to, (uint32_t)e->sequence);
-    if (!from->step.running && from->waiting.n > 0)
-        wake(s, from);
+    group_land(to, (uint32_t)e->sequence, s->now_ps);
     if (!to->step.running)
-        wake(s, to);
+        group_wake(to, s->now_ps);
     else
         group_interrupt(to, s->now_ps);
+}
+
+static void on_deadline(struct simulation *s, const struct event *e)
+{
+    if (s->engine.out->request[e->sequence].state != REQ_PENDING)
+        return;
+    s->engine.out->events++;
+    group_expire(&s->group[s->engine.flight[e->sequence].group], (uint32_t)e->sequence, s->now_ps);
 }
 
 static void on_step_end(struct simulation *s, const struct event *e)
@@ -134,10 +143,15 @@ static void on_wake(struct simulation *s, const struct event *e)
 typedef void handler_fn(struct simulation *s, const struct event *e);
 
 static handler_fn *const handler[EV_COUNT] = {
-    [EV_ARRIVAL] = on_arrival,   [EV_TRANSFER_END] = on_transfer_end,
-    [EV_STEP_END] = on_step_end, [EV_HANDOVER] = on_handover,
-    [EV_FOLLOW] = on_follow,     [EV_WAKE] = on_wake,
+    [EV_ARRIVAL] = on_arrival,   [EV_TRANSFER_END] = on_transfer_end, [EV_DEADLINE] = on_deadline,
+    [EV_STEP_END] = on_step_end, [EV_HANDOVER] = on_handover,         [EV_FOLLOW] = on_follow,
+    [EV_WAKE] = on_wake,
 };
+
+static int64_t count_ended(const struct run_result *r)
+{
+    return r->completed + r->rejected + r->cancelled;
+}
 
 static void loop(struct simulation *s)
 {
@@ -147,13 +161,14 @@ static void loop(struct simulation *s)
         s->now_ps = e.time_ps;
         handler[e.kind](s, &e);
         if (s->progress != NULL)
-            progress_update(s->progress, s->engine.out->completed + s->engine.out->rejected);
+            progress_update(s->progress, count_ended(s->engine.out));
     }
 }
 
 static void result_init(struct run_result *r, int64_t n)
 {
     *r = (struct run_result){.requests = n};
+    hist_init(&r->queued_ps);
     hist_init(&r->ttft_ps);
     hist_init(&r->tpot_ps);
     hist_init(&r->e2e_ps);
@@ -163,6 +178,7 @@ static void result_init(struct run_result *r, int64_t n)
 
 void run_result_release(struct run_result *r)
 {
+    hist_release(&r->queued_ps);
     hist_release(&r->ttft_ps);
     hist_release(&r->tpot_ps);
     hist_release(&r->e2e_ps);
@@ -197,7 +213,7 @@ static void start(struct simulation *s, const struct engine_input *in)
     s->engine.events = &s->events;
     s->engine.waits = &s->waits;
     s->engine.link = &s->link;
-    s->engine.decoder = s->group;
+    s->engine.group = s->group;
     s->engine.token_bytes = model_kv_bytes_per_token(model);
     s->engine.state_bytes = model->linear.layers * (double)model->linear.state_bytes_per_layer;
     waits_init(&s->waits, in);
@@ -235,6 +251,22 @@ static void sum_up(struct run_result *out)
     }
 }
 
+/* What requests spent waiting and running is what queues and batches held over time (Little's law,
+ * without a rounding). */
+static void check_conservation(const struct engine *e)
+{
+    __int128 queued_ps = 0, moving_ps = 0, running_ps = 0;
+    for (int64_t i = 0; i < e->out->requests; i++) {
+        const struct request_result *r = &e->out->request[i];
+        queued_ps += r->queued_ps;
+        moving_ps += r->moving_ps;
+        running_ps += r->finish_ps - r->arrival_ps - r->queued_ps - r->moving_ps;
+    }
+    assert(count_ended(e->out) == e->out->requests);
+    assert(queued_ps == e->queued_area_ps && moving_ps == e->moving_area_ps &&
+           running_ps == e->running_area_ps);
+}
+
 int engine_run(const struct engine_input *in, struct run_result *out, struct err *err)
 {
     uint64_t began_ns = wall_ns();
@@ -259,6 +291,6 @@ int engine_run(const struct engine_input *in, struct run_result *out, struct err
         run_result_release(out);
         return -1;
     }
-    assert(out->completed + out->rejected == in->n_requests);
+    check_conservation(&s.engine);
     return 0;
 }

@@ -23,7 +23,7 @@ struct engine_request {
     int64_t arrival_ps; /* ascending over the array; where it waits, the earliest that it can be */
     int64_t input_tokens, output_tokens;
     int64_t delay_ps;
-    size_t after_at; /* first of n_after in engine_input.after */
+    size_t after_at; /* first of n_after in engine_input.after; requests may share theirs */
     uint32_t n_after;
     uint32_t n_hashes; /* blocks of its prompt; 0: not known */
     size_t hash_at;    /* first of n_hashes in engine_input.hash */
@@ -36,15 +36,21 @@ enum admission {
 };                                         /* input+output reserved | prompt, then page by page */
 enum owner_rule { OWNER_COUNT, OWNER_KV }; /* fewest requests | fewest held tokens */
 enum router_rule { ROUTE_ROUND_ROBIN, ROUTE_LEAST_LOADED, ROUTE_PREFIX_AFFINITY }; /* router.h */
+/* Of a request that ended without its output: what waits for it is cancelled | comes all the same
+ */
+enum failed_session { SESSION_END, SESSION_GO_ON };
 
 struct engine_config {
     int64_t token_budget; /* query rows of a step, decode rows included; owners share it evenly */
     int64_t max_running;  /* requests of one group */
     int64_t page_tokens;
+    int64_t kv_tokens, kv_blocks; /* KV room of each rank, one of them; both 0: what memory holds */
     int admission, owners;
     int64_t replicas; /* groups behind the router: they serve whole requests, or decode */
     bool exact;
-    int64_t slo_ttft_ps, slo_tpot_ps; /* 0: no limit */
+    int64_t slo_ttft_ps, slo_tpot_ps, slo_e2e_ps; /* 0: no limit */
+    int64_t deadline_ps;                          /* from arrival, then it is cancelled; 0: none */
+    int failed_session;
     int router;
     double affinity_factor;     /* of the least load, up to which a prefix keeps its replica */
     int64_t prefill_replicas;   /* groups that run prompts only; 0: none */
@@ -61,6 +67,10 @@ struct engine_config {
      "N", "256", 1, 1 << 20, NULL, "running requests per group"},                                  \
     {"page-tokens", 0, OPT_I64, (base) + offsetof(struct engine_config, page_tokens),              \
      "N", "64", 1, 1 << 20, NULL, "tokens per KV page"},                                           \
+    {"kv-tokens", 0, OPT_TOKENS, (base) + offsetof(struct engine_config, kv_tokens),               \
+     "N", "0", 0, 1e12, NULL, "KV room of each rank, in tokens that it stores (0: its memory's)"}, \
+    {"kv-blocks", 0, OPT_I64, (base) + offsetof(struct engine_config, kv_blocks),                  \
+     "N", "0", 0, 1e9, NULL, "the same in pages, which engines call blocks"},                     \
     {"admission", 0, OPT_ENUM, (base) + offsetof(struct engine_config, admission),                 \
      "MODE", "reserve", 0, 0, "reserve|on-demand",                                                 \
      "reserve input and output KV, or grow page by page and preempt"},                             \
@@ -68,6 +78,13 @@ struct engine_config {
      "RULE", "count", 0, 0, "count|kv", "balance request owners by count or by held KV"},          \
     {"replicas", 0, OPT_I64, (base) + offsetof(struct engine_config, replicas),                    \
      "R", "1", 1, 1024, NULL, "groups behind the router"},                                         \
+    {"deadline", 0, OPT_TIME, (base) + offsetof(struct engine_config, deadline_ps),                \
+     "TIME", "0s", 0, 1e5, NULL,                                                                   \
+     "cancel a request that has not finished so long after its arrival (0: never)"},               \
+    {"failed-session", 0, OPT_ENUM, (base) + offsetof(struct engine_config, failed_session),       \
+     "HOW", "end", 0, 0, "end|go-on",                                                              \
+     "what waits for a request that was rejected or cancelled: is cancelled too, or comes as if "  \
+     "that had finished"},                                                                         \
     {"exact", 0, OPT_FLAG, (base) + offsetof(struct engine_config, exact),                         \
      NULL, NULL, 0, 0, NULL, "simulate every step by itself (same result, slower)"},               \
     {"router", 0, OPT_ENUM, (base) + offsetof(struct engine_config, router),                       \
@@ -83,13 +100,30 @@ struct engine_config {
      "TIME", "10us", 0, 10, NULL, "latency of a KV transfer"}
 /* clang-format on */
 
-enum request_state { REQ_COMPLETED, REQ_REJECTED };
-enum reject_reason { REJECT_NONE, REJECT_TOO_LONG, REJECT_KV, REJECT_COUNT };
-extern const char *const reject_reason_names[REJECT_COUNT];
+/* Refuses what contradicts itself, in words of the options. */
+int engine_config_check(const struct engine_config *c, struct err *err);
+/* Pages of each rank that kv_tokens or kv_blocks ask for; 0: what memory holds. */
+int64_t engine_config_pages(const struct engine_config *c);
+
+enum request_state { REQ_PENDING, REQ_COMPLETED, REQ_REJECTED, REQ_CANCELLED, REQ_COUNT };
+extern const char *const request_state_names[REQ_COUNT];
+/* Why one was rejected or cancelled. */
+enum end_reason {
+    REASON_NONE,
+    REJECT_TOO_LONG,
+    REJECT_KV,
+    CANCEL_DEADLINE,
+    CANCEL_SESSION, /* it waited for one that was rejected or cancelled */
+    REASON_COUNT
+};
+extern const char *const end_reason_names[REASON_COUNT];
 
 struct request_result {
-    int64_t arrival_ps, first_token_ps, finish_ps; /* absolute; of a rejected one all alike */
-    int64_t transfer_start_ps, transfer_end_ps;    /* of its KV; 0, 0: it went nowhere */
+    /* Absolute. Where no token was made, the first token's time is the end's; of one that was
+     * rejected, or cancelled with its session, all are alike. */
+    int64_t arrival_ps, first_token_ps, finish_ps;
+    int64_t queued_ps, moving_ps; /* of finish - arrival: waiting, and with KV between pools */
+    int64_t transfer_start_ps, transfer_end_ps; /* of its KV; 0, 0: it went nowhere */
     int32_t preemptions;
     uint8_t state, reason;
 };
@@ -108,13 +142,14 @@ struct link_result {
 };
 
 struct run_result {
-    int64_t requests, completed, rejected, preemptions;
-    int64_t rejected_by[REJECT_COUNT];
-    int64_t input_tokens, output_tokens; /* of completed requests */
-    int64_t makespan_ps;                 /* first arrival to last finish */
-    int64_t busy_ps;                     /* all groups' step time */
-    int64_t slo_met;                     /* completed within both limits */
-    struct hist ttft_ps, tpot_ps, e2e_ps;
+    int64_t requests, completed, rejected, cancelled, preemptions;
+    int64_t ended_by[REASON_COUNT];
+    int64_t input_tokens, output_tokens;             /* of completed requests */
+    int64_t makespan_ps;                             /* first arrival to last finish */
+    int64_t busy_ps;                                 /* all groups' step time */
+    int64_t slo_met;                                 /* completed within all limits */
+    int64_t slo_output_tokens;                       /* of these */
+    struct hist queued_ps, ttft_ps, tpot_ps, e2e_ps; /* of completed requests */
     int64_t steps, events, switches, switches_refused, switch_exposed_ps;
     int64_t layout_ps[LAYOUT_MAX];
     struct pool_result pool[POOL_COUNT]; /* what the sums above are of */

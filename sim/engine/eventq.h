@@ -15,6 +15,7 @@ enum event_kind {
     EV_ARRIVAL, /* sequence = request: everything that arrives now is seen by a step that starts now
                  */
     EV_TRANSFER_END, /* sequence = request: its KV is there for a step that starts now */
+    EV_DEADLINE,     /* sequence = request: it is cancelled at a step end that comes now */
     EV_STEP_END,     /* sequence = group */
     EV_HANDOVER,     /* sequence = request whose prompt is done: no step that starts now sees it */
     EV_FOLLOW,       /* sequence = request that came as another ended: likewise */

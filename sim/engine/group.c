@@ -25,6 +25,8 @@ void group_init(struct group *g, struct engine *e, int id, struct policy *policy
     g->result->replicas++;
     g->prompts_only = pool == POOL_PREFILL;
     kv_init(&g->kv, e->cost, e->config->page_tokens);
+    if (engine_config_pages(e->config) > 0)
+        kv_set_capacity(&g->kv, engine_config_pages(e->config));
     g->layout = launch_layout(g, policy->start);
     g->owed_from = -1;
     g->last_owner = g->kv.ranks - 1;
@@ -42,6 +44,7 @@ void group_release(struct group *g)
     free(g->item_req);
     free(g->decode_end);
     free(g->chunk);
+    free(g->due);
 }
 
 int64_t group_running(const struct group *g)
@@ -49,24 +52,43 @@ int64_t group_running(const struct group *g)
     return (int64_t)(g->n_prefill + g->n_decode);
 }
 
-/* Tokens that a request makes here: the first is the prompt's. */
-static int64_t output_goal(const struct group *g, uint32_t req)
+void group_clock(struct group *g, int64_t now_ps)
+{
+    int64_t passed_ps = now_ps - g->now_ps;
+    struct engine *e = g->engine;
+    assert(passed_ps >= 0);
+    e->queued_area_ps += (__int128)passed_ps * (__int128)g->waiting.n;
+    e->running_area_ps += (__int128)passed_ps * group_running(g);
+    if (!g->prompts_only) /* what leaves those counts where it goes */
+        e->moving_area_ps += (__int128)passed_ps * (__int128)g->n_moving;
+    g->now_ps = now_ps;
+}
+
+void group_wake(struct group *g, int64_t now_ps)
+{
+    if (g->wake_due)
+        return;
+    g->wake_due = true;
+    eventq_push(g->engine->events,
+                (struct event){.time_ps = now_ps, .kind = EV_WAKE, .sequence = g->id});
+}
+
+int64_t group_output_goal(const struct group *g, uint32_t req)
 {
     return g->prompts_only ? 1 : g->engine->request[req].output_tokens;
 }
 
-/* All that a request which waits here has to compute. */
-static int64_t work_tokens(const struct group *g, uint32_t req)
+int64_t group_work_tokens(const struct group *g, uint32_t req)
 {
     const struct flight *f = &g->engine->flight[req];
     if (f->kv_elsewhere)
-        return output_goal(g, req) - f->made_tokens;
-    return g->engine->request[req].input_tokens + output_goal(g, req);
+        return group_output_goal(g, req) - f->made_tokens;
+    return g->engine->request[req].input_tokens + group_output_goal(g, req);
 }
 
 int64_t group_load_with(const struct group *g, uint32_t req, int64_t before_ps)
 {
-    int64_t tokens = work_tokens(g, req) + g->queued_tokens + g->remaining_tokens;
+    int64_t tokens = group_work_tokens(g, req) + g->queued_tokens + g->remaining_tokens;
     for (size_t i = 0; i < g->n_prefill; i++) {
         const struct flight *f = &g->engine->flight[g->prefill[i]];
         tokens += f->prefill_tokens - f->kv_tokens;
@@ -89,41 +111,38 @@ static bool could_hold(const struct group *g, const struct engine_request *r)
     return false;
 }
 
-static void reject(struct group *g, uint32_t req, enum reject_reason reason, int64_t now_ps)
-{
-    struct run_result *out = g->engine->out;
-    out->request[req] = (struct request_result){.arrival_ps = now_ps,
-                                                .first_token_ps = now_ps,
-                                                .finish_ps = now_ps,
-                                                .state = REQ_REJECTED,
-                                                .reason = (uint8_t)reason};
-    out->rejected++;
-    out->rejected_by[reason]++;
-    waits_end(g->engine->waits, req, now_ps, g->engine->events);
-}
-
 bool group_arrive(struct group *g, uint32_t req, int64_t now_ps)
 {
     const struct engine_request *r = &g->engine->request[req];
     int64_t tokens = r->input_tokens + r->output_tokens;
     if (tokens > cost_model(g->engine->cost)->max_context_tokens) {
-        reject(g, req, REJECT_TOO_LONG, now_ps);
+        request_fail(g->engine, req, REJECT_TOO_LONG, now_ps);
         return false;
     }
     bool moves = g->prompts_only && r->output_tokens > 1;
-    if (!could_hold(g, r) || (moves && !could_hold(g->engine->decoder, r))) {
-        reject(g, req, REJECT_KV, now_ps);
+    if (!could_hold(g, r) || (moves && !could_hold(g->engine->group, r))) {
+        request_fail(g->engine, req, REJECT_KV, now_ps);
         return false;
     }
     g->engine->out->request[req].arrival_ps = now_ps;
-    group_enqueue(g, req);
+    group_enqueue(g, req, now_ps);
     return true;
 }
 
-void group_enqueue(struct group *g, uint32_t req)
+void group_enqueue(struct group *g, uint32_t req, int64_t now_ps)
 {
+    struct flight *f = &g->engine->flight[req];
+    group_clock(g, now_ps);
+    f->group = g->id;
+    f->queued_since_ps = now_ps;
     queue_push_back(&g->waiting, req);
-    g->queued_tokens += work_tokens(g, req);
+    g->queued_tokens += group_work_tokens(g, req);
+}
+
+void group_note_left(struct group *g, uint32_t req)
+{
+    g->queued_tokens -= group_work_tokens(g, req);
+    g->engine->out->request[req].queued_ps += g->now_ps - g->engine->flight[req].queued_since_ps;
 }
 
 static int64_t owner_load(const struct group *g, int owner)
@@ -181,13 +200,13 @@ static void start_prefill(struct group *g, uint32_t req, int owner, int64_t toke
     f->kv_tokens = 0;
     f->prefill_tokens = g->engine->request[req].input_tokens + f->made_tokens;
     group_hold_kv(g, req, owner, tokens);
-    g->queued_tokens -= work_tokens(g, req);
-    g->remaining_tokens += output_goal(g, req) - f->made_tokens;
+    group_note_left(g, req);
+    g->remaining_tokens += group_output_goal(g, req) - f->made_tokens;
     g->prefill = xgrow(g->prefill, &g->cap_prefill, g->n_prefill + 1, sizeof *g->prefill);
     g->prefill[g->n_prefill++] = req;
 }
 
-void group_admit(struct group *g, int64_t now_ps)
+void group_admit(struct group *g)
 {
     while (g->waiting.n > 0 &&
            group_running(g) + (int64_t)g->n_moving < g->engine->config->max_running) {
@@ -205,13 +224,13 @@ void group_admit(struct group *g, int64_t now_ps)
             return;
         queue_pop_front(&g->waiting);
         if (g->engine->flight[req].kv_elsewhere)
-            group_fetch(g, req, owner, tokens, now_ps);
+            group_fetch(g, req, owner, tokens);
         else
             start_prefill(g, req, owner, tokens);
     }
 }
 
-static void remove_decode(struct group *g, size_t i)
+void group_remove_decode(struct group *g, size_t i)
 {
     size_t behind = --g->n_decode - i;
     memmove(&g->item[i], &g->item[i + 1], behind * sizeof *g->item);
@@ -219,7 +238,7 @@ static void remove_decode(struct group *g, size_t i)
     memmove(&g->decode_end[i], &g->decode_end[i + 1], behind * sizeof *g->decode_end);
 }
 
-static void remove_prefill(struct group *g, size_t i)
+void group_remove_prefill(struct group *g, size_t i)
 {
     size_t behind = --g->n_prefill - i;
     memmove(&g->prefill[i], &g->prefill[i + 1], behind * sizeof *g->prefill);
@@ -241,9 +260,10 @@ static void preempt(struct group *g, uint32_t req, int64_t made_tokens)
     struct flight *f = &g->engine->flight[req];
     f->made_tokens = made_tokens;
     group_drop_kv(g, f->owner, f->held_tokens);
-    g->remaining_tokens -= output_goal(g, req) - made_tokens;
+    g->remaining_tokens -= group_output_goal(g, req) - made_tokens;
+    f->queued_since_ps = g->now_ps;
     queue_push_front(&g->waiting, req);
-    g->queued_tokens += work_tokens(g, req);
+    g->queued_tokens += group_work_tokens(g, req);
     g->engine->out->request[req].preemptions++;
     g->engine->out->preemptions++;
 }
@@ -271,11 +291,11 @@ static bool preempt_youngest(struct group *g, int owner)
     if (decoding) {
         uint32_t req = g->item_req[at];
         int64_t left = g->decode_end[at] - g->decode_steps;
-        remove_decode(g, at);
+        group_remove_decode(g, at);
         preempt(g, req, g->engine->request[req].output_tokens - left);
     } else {
         uint32_t req = g->prefill[at];
-        remove_prefill(g, at);
+        group_remove_prefill(g, at);
         preempt(g, req, g->engine->flight[req].made_tokens);
     }
     return true;
@@ -301,21 +321,31 @@ static void record_times(struct run_result *out, const struct engine_config *con
                          const struct engine_request *r, const struct request_result *t)
 {
     int64_t ttft_ps = t->first_token_ps - t->arrival_ps, tpot_ps = 0;
+    int64_t e2e_ps = t->finish_ps - t->arrival_ps;
+    hist_add(&out->queued_ps, t->queued_ps, 1);
     hist_add(&out->ttft_ps, ttft_ps, 1);
-    hist_add(&out->e2e_ps, t->finish_ps - t->arrival_ps, 1);
+    hist_add(&out->e2e_ps, e2e_ps, 1);
     if (r->output_tokens > 1) {
         tpot_ps = (t->finish_ps - t->first_token_ps) / (r->output_tokens - 1);
         hist_add(&out->tpot_ps, tpot_ps, 1);
     }
     if ((config->slo_ttft_ps == 0 || ttft_ps <= config->slo_ttft_ps) &&
-        (config->slo_tpot_ps == 0 || tpot_ps <= config->slo_tpot_ps))
+        (config->slo_tpot_ps == 0 || tpot_ps <= config->slo_tpot_ps) &&
+        (config->slo_e2e_ps == 0 || e2e_ps <= config->slo_e2e_ps)) {
         out->slo_met++;
+        out->slo_output_tokens += r->output_tokens;
+    }
 }
 
 static void finish(struct group *g, uint32_t req, int64_t now_ps)
 {
     struct run_result *out = g->engine->out;
     const struct engine_request *r = &g->engine->request[req];
+    group_drop_kv(g, g->engine->flight[req].owner, g->engine->flight[req].held_tokens);
+    if (request_is_late(g->engine, req, now_ps)) {
+        request_fail(g->engine, req, CANCEL_DEADLINE, now_ps);
+        return;
+    }
     out->request[req].finish_ps = now_ps;
     out->request[req].state = REQ_COMPLETED;
     out->completed++;
@@ -323,8 +353,7 @@ static void finish(struct group *g, uint32_t req, int64_t now_ps)
     out->output_tokens += r->output_tokens;
     out->makespan_ps = now_ps > out->makespan_ps ? now_ps : out->makespan_ps;
     record_times(out, g->engine->config, r, &out->request[req]);
-    group_drop_kv(g, g->engine->flight[req].owner, g->engine->flight[req].held_tokens);
-    waits_end(g->engine->waits, req, now_ps, g->engine->events);
+    waits_end(g->engine->waits, req, false, now_ps, g->engine->events);
 }
 
 static void grow_held(struct group *g, int64_t n)

@@ -27,11 +27,13 @@ struct flight {
     int64_t prefill_tokens; /* its goal: input, and after a preemption what was made as well */
     int64_t held_tokens;    /* what its KV pages are counted for */
     int64_t admitted;       /* order of admission, for choosing whom to preempt */
+    int64_t queued_since_ps, moving_since_ps;
     int32_t owner;
     /* From the last chunk in a prefill group until the KV is in the group that decodes. */
     bool kv_elsewhere;
+    bool is_due;                    /* its client has left meanwhile */
     int32_t from_group, from_owner; /* where it is */
-    int32_t to_group;
+    int32_t group;                  /* where it waits, runs or goes to */
 };
 
 /* A prefill chunk of the batch being built. */
@@ -50,6 +52,7 @@ struct step {
 
 struct group {
     int id;
+    int64_t now_ps; /* of group_clock() */
     struct engine *engine;
     struct pool_result *result; /* of its pool */
     struct policy *policy;
@@ -74,6 +77,9 @@ struct group {
 
     struct chunk *chunk;
     size_t n_chunks, cap_chunk;
+
+    uint32_t *due; /* to be cancelled at the coming boundary */
+    size_t n_due, cap_due;
 
     struct kv kv;
     int n_of_owner[RANKS_MAX];
@@ -102,8 +108,10 @@ struct engine {
     struct waits *waits;
     struct kv_link *link;
     double token_bytes, state_bytes; /* of a request's KV: a token's, and beside its tokens */
-    const struct group *decoder;     /* one of those that prompts are handed to */
+    struct group *group;             /* all; those that prompts are handed to come first */
     struct err *err;
+    /* Integrals over time of how many requests wait, are between pools and run, over all groups. */
+    __int128 queued_area_ps, moving_area_ps, running_area_ps;
 };
 
 void group_init(struct group *g, struct engine *e, int id, struct policy *policy,
@@ -111,6 +119,14 @@ void group_init(struct group *g, struct engine *e, int id, struct policy *policy
 void group_release(struct group *g);
 /* Requests with rows in the coming steps. */
 int64_t group_running(const struct group *g);
+/* The time is now_ps: whatever changes how many wait or run says so first. */
+void group_clock(struct group *g, int64_t now_ps);
+/* An idle group wakes once everything that arrives now has arrived. */
+void group_wake(struct group *g, int64_t now_ps);
+/* Tokens that a request makes here: of a prompt alone the first. */
+int64_t group_output_goal(const struct group *g, uint32_t req);
+/* All that a request which waits here has to compute. */
+int64_t group_work_tokens(const struct group *g, uint32_t req);
 /* Tokens, prompt and output, that the group would have to compute from a time on, with one more
  * request: what steps that ended before have done is not in it. */
 int64_t group_load_with(const struct group *g, uint32_t req, int64_t before_ps);
@@ -118,9 +134,9 @@ int64_t group_load_with(const struct group *g, uint32_t req, int64_t before_ps);
 /* A request arrives: queue it, or reject it when it could never fit. True when queued. */
 bool group_arrive(struct group *g, uint32_t req, int64_t now_ps);
 /* The same for one that was prefilled elsewhere, and is known to fit. */
-void group_enqueue(struct group *g, uint32_t req);
+void group_enqueue(struct group *g, uint32_t req, int64_t now_ps);
 /* Move requests from the queue to prefill, or send for their KV, while they fit. */
-void group_admit(struct group *g, int64_t now_ps);
+void group_admit(struct group *g);
 /* On demand: preempt the youngest until the running requests fit the current layout. */
 void group_make_room(struct group *g);
 /* Record how full the fullest pool of the current layout is. */
@@ -133,15 +149,32 @@ void group_advance(struct group *g, int64_t n, int64_t now_ps);
 void group_hold_kv(struct group *g, uint32_t req, int owner, int64_t tokens);
 void group_drop_kv(struct group *g, int owner, int64_t tokens);
 void group_start_decode(struct group *g, uint32_t req);
+/* Out of one of the three places where a request can be. */
+void group_remove_decode(struct group *g, size_t i);
+void group_remove_prefill(struct group *g, size_t i);
+void group_note_left(struct group *g, uint32_t req); /* the queue: it has been taken out */
 
 /* handover.c: its prompt is done here: its KV stays until it is told to leave. */
 void group_hand_over(struct group *g, uint32_t req, int64_t now_ps);
 /* There is room here for the KV of a request that was handed over: send for it. */
-void group_fetch(struct group *g, uint32_t req, int owner, int64_t tokens, int64_t now_ps);
-/* The KV has been moved: `from` gives back its pages, `to` decodes from its next boundary on. */
-void group_land(struct group *from, struct group *to, uint32_t req);
-/* At a boundary: those whose KV is there begin to decode. */
+void group_fetch(struct group *g, uint32_t req, int owner, int64_t tokens);
+/* The KV has been moved: where it was gives back its pages, `to` decodes from its next boundary. */
+void group_land(struct group *to, uint32_t req, int64_t now_ps);
+/* At a boundary: those whose KV is there begin to decode, or end when their client has left. */
 void group_join(struct group *g);
+/* One whose KV nobody has sent for ends: where that is gives back its pages. */
+void group_cancel_moving(struct engine *e, uint32_t req, int64_t now_ps);
+
+/* ending.c: how a request ends that does not complete. */
+/* It is rejected or cancelled, as the reason says, and is nowhere any more. */
+void request_fail(struct engine *e, uint32_t req, enum end_reason reason, int64_t now_ps);
+/* Would it be past its deadline if it finished now? */
+bool request_is_late(const struct engine *e, uint32_t req, int64_t now_ps);
+/* Its client leaves now: it will be cancelled at the first boundary not before; while its KV is on
+ * its way, when that is there. */
+void group_expire(struct group *g, uint32_t req, int64_t now_ps);
+/* At a boundary: cancel those. */
+void group_cancel_due(struct group *g);
 
 /* batch.c: lay the step's chunks behind the decode items, from one shared budget or from each
  * owner's share of it. Query rows of the whole batch. */

@@ -26,6 +26,13 @@ void kv_init(struct kv *kv, const struct cost *cost, int64_t page_tokens)
     }
 }
 
+void kv_set_capacity(struct kv *kv, int64_t pages)
+{
+    for (int l = 0; l < kv->n_layouts; l++)
+        if (kv->pool[l].pages > 0)
+            kv->pool[l].pages = pages;
+}
+
 int64_t kv_pages_for(const struct kv_pool *p, int64_t tokens)
 {
     return ceil_div_i64(ceil_div_i64(tokens, p->pos_shards), p->page_tokens) + p->extra_pages;

@@ -24,6 +24,9 @@ struct kv {
 
 void kv_init(struct kv *kv, const struct cost *cost, int64_t page_tokens);
 
+/* Another capacity for every pool that has any, in pages of each rank (of each owner). */
+void kv_set_capacity(struct kv *kv, int64_t pages);
+
 /* Pages of a request that holds so many tokens, on each rank that holds it. */
 int64_t kv_pages_for(const struct kv_pool *p, int64_t tokens);
 

@@ -47,3 +47,16 @@ uint32_t queue_pop_front(struct queue *q)
     q->n--;
     return id;
 }
+
+bool queue_remove(struct queue *q, uint32_t id)
+{
+    size_t at = 0;
+    while (at < q->n && q->id[(q->head + at) % q->cap] != id)
+        at++;
+    if (at == q->n)
+        return false;
+    for (; at > 0; at--)
+        q->id[(q->head + at) % q->cap] = q->id[(q->head + at - 1) % q->cap];
+    queue_pop_front(q);
+    return true;
+}

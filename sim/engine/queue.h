@@ -5,6 +5,7 @@
 #ifndef SIM_ENGINE_QUEUE_H
 #define SIM_ENGINE_QUEUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,8 @@ void queue_push_back(struct queue *q, uint32_t id);
 void queue_push_front(struct queue *q, uint32_t id);
 /* Only when n > 0. */
 uint32_t queue_pop_front(struct queue *q);
+/* Take an id out, wherever it is; false when it is not there. Quick near the front. */
+bool queue_remove(struct queue *q, uint32_t id);
 void queue_release(struct queue *q);
 
 #endif

@@ -236,10 +236,12 @@ void group_boundary(struct group *g, int64_t now_ps)
 {
     struct choice choice = {.group = g};
     int64_t exposed_ps;
+    group_clock(g, now_ps);
+    group_cancel_due(g);
+    group_join(g);
     group_make_room(g);
     finish_drain(g, now_ps);
-    group_admit(g, now_ps);
-    group_join(g);
+    group_admit(g);
     if (group_running(g) == 0)
         return;
 
@@ -271,6 +273,7 @@ void group_step_end(struct group *g, int64_t now_ps)
 {
     struct run_result *out = g->engine->out;
     int64_t n = g->step.n, elapsed_ps = now_ps - g->step.start_ps;
+    group_clock(g, now_ps);
     g->step.running = false;
     out->steps += n;
     out->events += n;

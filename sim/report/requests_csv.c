@@ -71,8 +71,8 @@ void requests_csv_run(FILE *out, const char *policy, const struct engine_request
         fprintf(out, ",%lld", (long long)i);
         print_seconds(result->arrival_ps, out);
         fprintf(out, ",%lld,%lld,%s,", (long long)q->input_tokens, (long long)q->output_tokens,
-                completed ? "completed" : "rejected");
-        print_text(reject_reason_names[result->reason], out);
+                request_state_names[result->state]);
+        print_text(end_reason_names[result->reason], out);
         if (completed)
             print_times(q, result, out);
         else

@@ -46,11 +46,14 @@ json_t *result_json(const char *policy, const struct run_result *r, const struct
     set_int(o, "requests", r->requests);
     set_int(o, "completed", r->completed);
     set_int(o, "rejected", r->rejected);
+    set_int(o, "cancelled", r->cancelled);
     set_int(o, "preemptions", r->preemptions);
     set(o, "makespan_s", ps_to_s(r->makespan_ps));
     set(o, "total_tok_s", per_second(r->input_tokens + r->output_tokens, r->makespan_ps));
     set(o, "output_tok_s", per_second(r->output_tokens, r->makespan_ps));
     set(o, "goodput_req_s", per_second(r->slo_met, r->makespan_ps));
+    set(o, "goodput_tok_s", per_second(r->slo_output_tokens, r->makespan_ps));
+    json_object_set_new(o, "queued_s", quantiles(&r->queued_ps));
     json_object_set_new(o, "ttft_s", quantiles(&r->ttft_ps));
     json_object_set_new(o, "tpot_s", quantiles(&r->tpot_ps));
     json_object_set_new(o, "e2e_s", quantiles(&r->e2e_ps));

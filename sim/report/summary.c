@@ -210,17 +210,23 @@ static bool is_repeat(const struct summary *s, int i)
     return false;
 }
 
-static void print_rejections(const char *policy, const struct run_result *r, FILE *out)
+/* "tp: rejected 3 of 40 requests (2: its KV fits no layout; ...)" */
+static void print_failures(const char *policy, const struct run_result *r, FILE *out)
 {
-    char count[32], of[32];
+    char count[32], rejected[32], cancelled[32];
     const char *sep = " (";
-    fprintf(out, "%s: rejected %s of %s requests", policy,
-            units_count(r->rejected, count, sizeof count), units_count(r->requests, of, sizeof of));
-    for (int i = 0; i < REJECT_COUNT; i++) {
-        if (r->rejected_by[i] == 0)
+    fprintf(out, "%s: ", policy);
+    if (r->rejected > 0)
+        fprintf(out, "rejected %s%s", units_count(r->rejected, rejected, sizeof rejected),
+                r->cancelled > 0 ? " and " : "");
+    if (r->cancelled > 0)
+        fprintf(out, "cancelled %s", units_count(r->cancelled, cancelled, sizeof cancelled));
+    fprintf(out, " of %s requests", units_count(r->requests, count, sizeof count));
+    for (int i = 0; i < REASON_COUNT; i++) {
+        if (r->ended_by[i] == 0)
             continue;
-        fprintf(out, "%s%s: %s", sep, units_count(r->rejected_by[i], count, sizeof count),
-                reject_reason_names[i]);
+        fprintf(out, "%s%s: %s", sep, units_count(r->ended_by[i], count, sizeof count),
+                end_reason_names[i]);
         sep = "; ";
     }
     fputs(sep[0] == ';' ? ")\n" : "\n", out);
@@ -246,8 +252,8 @@ static void print_notes(const struct summary *s, FILE *out)
         const struct run_result *r = s->row[i].result;
         if (is_repeat(s, i))
             continue;
-        if (r->rejected > 0)
-            print_rejections(policy, r, out);
+        if (r->rejected + r->cancelled > 0)
+            print_failures(policy, r, out);
         if (r->preemptions > 0)
             fprintf(out, "%s: %s preemptions\n", policy,
                     units_count(r->preemptions, count, sizeof count));
