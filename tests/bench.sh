@@ -31,6 +31,8 @@ printf '%-24s %9s %9s %12s %14s\n' policy steps wall_ms requests_s steps_s
 for policy in fixed:tp fixed:cp fixed:dp fixed:dop greedy splash; do
     row "$policy" --policy "$policy"
 done
+row "fixed:cp, prefix cache" --policy fixed:cp --prefix-cache
+row "splash, prefix cache" --policy splash --prefix-cache
 row "splash --exact" --policy splash --exact
 row "fixed:dp rate 0.1" --policy fixed:dp --rate 0.1
 row "the same --exact" --policy fixed:dp --rate 0.1 --exact

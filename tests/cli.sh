@@ -75,7 +75,8 @@ expect "sim: exit code" 0 $?
 expect "sim: JSON keys" "wavetank trace model cluster scenario runs" "$(keys 2 a.json)"
 expect "sim: run keys" "policy requests completed rejected cancelled preemptions makespan_s total_tok_s \
 output_tok_s goodput_req_s goodput_tok_s queued_s ttft_s tpot_s e2e_s steps events switches switches_refused \
-switch_exposed_s layout_time_frac kv_peak_frac prefix_hit_frac sim_wall_s" "$(keys 6 a.json)"
+switch_exposed_s layout_time_frac kv_peak_frac prefix_hit_frac prefix_cached_tokens \
+prefix_block_tokens prefix_evicted_blocks sim_wall_s" "$(keys 6 a.json)"
 expect "sim: policies without --policy" \
     "fixed:tp fixed:cp fixed:dp fixed:dop splash best-fixed:cp" "$(policies a.json)"
 expect_part "sim: row of best-fixed" "best-fixed (cp)" "$(cat a.txt)"
@@ -128,9 +129,19 @@ expect_part "sim --kv-tokens: says which layout has no room" "layout dp keeps no
 sim --limit 10 --policy tp --policy splash:margin=0.1,dwell_ms=2 --requests r.csv >/dev/null
 expect "sim --requests: one row each" 21 "$(wc -l <r.csv)"
 expect "sim --requests: header" "policy,request,arrival_s,input_tokens,output_tokens,state,reason,\
-first_token_s,finish_s,ttft_s,tpot_s,e2e_s,preemptions,transfer_start_s,transfer_end_s" "$(head -1 r.csv)"
+first_token_s,finish_s,ttft_s,tpot_s,e2e_s,preemptions,cached_tokens,transfer_start_s,transfer_end_s" \
+    "$(head -1 r.csv)"
 expect "sim --requests: quoted where needed" 10 \
     "$(grep -c '^"splash:margin=0.1,dwell_ms=2",' r.csv)"
+cached() {
+    run sim "$mooncake" $machine --limit 300 --policy splash --prefix-cache --json "$@" |
+        grep "were cached"
+}
+expect "sim --prefix-cache --exact: same result" "$(cached e.json && stable e.json)" \
+    "$(cached f.json --exact && stable f.json)"
+expect "sim --prefix-cache: the CSV adds up" \
+    "$(sed -n 's/^ *"prefix_cached_tokens": \(.*\),/\1/p' e.json)" \
+    "$(cached e.json --requests g.csv >/dev/null; awk -F, '{ n += $NF } END { print n }' g.csv)"
 expect "sim --requests -: without the tables" 21 \
     "$(sim --limit 10 --policy tp --policy dp --requests - | wc -l)"
 

@@ -11,7 +11,7 @@
 #include "sim/engine/engine.h"
 #include "sim/report/result_json.h"
 
-enum { REQUESTS_MAX = 200 };
+enum { REQUESTS_MAX = 200, HASHES_MAX = 20000 };
 
 /* A small world: a tiny model on ranks whose memory is cut down until KV is scarce. */
 struct world {
@@ -24,8 +24,8 @@ struct world {
     struct engine_config config;
     struct engine_request request[REQUESTS_MAX];
     uint32_t after[2 * REQUESTS_MAX];
-    uint64_t hash[4 * REQUESTS_MAX];
-    int64_t n;
+    uint64_t hash[HASHES_MAX];
+    int64_t n, block_tokens;
 };
 
 static void world_init(struct world *w, const char *model, const char *layouts, int ranks)
@@ -79,6 +79,7 @@ static void run_policy(const struct world *w, const char *text, bool exact, stru
                               .n_requests = w->n,
                               .after = w->after,
                               .hash = w->hash,
+                              .block_tokens = w->block_tokens,
                               .policy = policy,
                               .config = &config};
     cr_assert_eq(engine_run(&in, out, &err), 0, "%s", err.text);
@@ -185,6 +186,26 @@ static void random_limits(struct world *w, struct rng *rng)
         w->config.kv_blocks = rng_range(rng, 4, 4000) * 64 / w->config.page_tokens;
 }
 
+/* Most prompts begin as one before them does, for some blocks or all. */
+static void random_prefixes(struct world *w, struct rng *rng)
+{
+    size_t n = 0;
+    w->config.prefix_cache = true;
+    w->config.owners = (int)rng_range(rng, OWNER_COUNT, OWNER_PREFIX);
+    w->block_tokens = 16 * rng_range(rng, 1, 3);
+    for (int64_t i = 0; i < w->n; i++) {
+        struct engine_request *r = &w->request[i];
+        const struct engine_request *like = &w->request[rng_range(rng, 0, max_i64(i - 1, 0))];
+        r->hash_at = n;
+        r->n_hashes = (uint32_t)(r->input_tokens / w->block_tokens);
+        int64_t shared = rng_range(rng, 0, 3) ? min_i64(like->n_hashes, r->n_hashes) : 0;
+        shared = rng_range(rng, 0, 1) ? shared : rng_range(rng, 0, shared);
+        cr_assert_leq(n + r->n_hashes, HASHES_MAX);
+        for (int64_t k = 0; k < r->n_hashes; k++, n++)
+            w->hash[n] = i > 0 && k < shared ? w->hash[like->hash_at + (size_t)k] : n;
+    }
+}
+
 static void random_world(struct world *w, struct rng *rng)
 {
     static const int any_ranks[] = {1, 2, 4, 8};
@@ -203,14 +224,30 @@ static void random_world(struct world *w, struct rng *rng)
     w->config.replicas = rng_range(rng, 0, 2) ? 1 : rng_range(rng, 2, 4);
     random_limits(w, rng);
     w->profile.overlap_frac = rng_range(rng, 0, 2) ? 0 : 0.3;
-    world_compile(w, rng_range(rng, 4, 4000) * 64 / w->config.page_tokens);
+    int64_t most = rng_range(rng, 0, 1) ? 4000 : 80; /* with few, growing requests run out */
+    world_compile(w, rng_range(rng, 4, most) * 64 / w->config.page_tokens);
     random_requests(w, rng);
     if (rng_range(rng, 0, 1))
         random_waits(w, rng);
     random_pools(w, rng);
+    if (rng_range(rng, 0, 1))
+        random_prefixes(w, rng);
 }
 
-static void check_equal(const struct world *w, const char *policy, int scenario)
+/* What scenarios went through, so that none of it is missing. */
+struct seen {
+    int64_t preemptions, cached_tokens, evictions, switches_with_cache;
+};
+
+static void note(struct seen *seen, const struct run_result *r)
+{
+    seen->preemptions += r->preemptions;
+    seen->cached_tokens += r->cached_tokens;
+    seen->evictions += r->cache_evictions;
+    seen->switches_with_cache += r->cached_tokens > 0 ? r->switches : 0;
+}
+
+static void check_equal(const struct world *w, const char *policy, int scenario, struct seen *seen)
 {
     struct run_result exact, jumped;
     run_policy(w, policy, true, &exact);
@@ -221,6 +258,7 @@ static void check_equal(const struct world *w, const char *policy, int scenario)
                      "scenario %d, %s", scenario, policy);
     free(a);
     free(b);
+    note(seen, &exact);
     run_result_release(&exact);
     run_result_release(&jumped);
 }
@@ -228,15 +266,23 @@ static void check_equal(const struct world *w, const char *policy, int scenario)
 Test(engine, jumping_gives_the_bytes_of_single_steps, .timeout = 600)
 {
     struct rng rng;
+    struct seen seen = {0};
     rng_init(&rng, 20261130);
     for (int scenario = 0; scenario < 500; scenario++) {
         struct world w;
         random_world(&w, &rng);
-        check_equal(&w, any_policy[scenario % N_POLICIES], scenario);
-        check_equal(&w, any_policy[rng_range(&rng, 0, N_POLICIES - 1)], scenario);
-        check_equal(&w, w.layout[w.n_layouts - 1].name, scenario); /* HOP-B */
+        check_equal(&w, any_policy[scenario % N_POLICIES], scenario, &seen);
+        check_equal(&w, any_policy[rng_range(&rng, 0, N_POLICIES - 1)], scenario, &seen);
+        check_equal(&w, w.layout[w.n_layouts - 1].name, scenario, &seen); /* HOP-B */
         world_release(&w);
     }
+    cr_expect_gt(seen.preemptions, 0);
+    cr_expect_gt(seen.cached_tokens, 0);
+    cr_expect_gt(seen.evictions, 0);
+    cr_expect_gt(seen.switches_with_cache, 0);
+    cr_log_info("%lld preemptions, %lld cached tokens, %lld evictions, %lld switches",
+                (long long)seen.preemptions, (long long)seen.cached_tokens,
+                (long long)seen.evictions, (long long)seen.switches_with_cache);
 }
 
 /* It came at its time, or its delay after the last that it waited for. */
@@ -433,6 +479,23 @@ Test(engine, a_request_that_outgrows_its_layout_alone_ends_the_drain)
     cr_expect_eq(r.completed, 1);
     cr_expect_eq(r.preemptions, 1);
     cr_expect_eq(r.switches, 1);
+    run_result_release(&r);
+    world_release(&w);
+}
+
+/* The second would fit beside the first where that cannot run, and not where it can. */
+Test(engine, nothing_is_admitted_behind_a_request_that_needs_another_layout)
+{
+    struct world w;
+    struct run_result r;
+    world_init(&w, "tiny-mla", "dp,cp", 2);
+    world_compile(&w, 100);
+    int64_t all_tokens = cost_capacity(w.cost, 1)->pages * w.config.page_tokens * 2;
+    all_at_once(&w, 2, all_tokens - 16, 10);
+    w.request[1].input_tokens = 100;
+    run_policy(&w, "splash", false, &r);
+    cr_expect_eq(r.completed, 2);
+    cr_expect_gt(r.layout_ps[1], 0);
     run_result_release(&r);
     world_release(&w);
 }

@@ -207,6 +207,9 @@ Test(summary, tables_and_notes_read_as_written_here)
     splash->switches_refused = 2;
     splash->switch_exposed_ps = 250 * PS_PER_MS;
     splash->preemptions = 5;
+    splash->cached_tokens = 30000;
+    splash->cache_block_tokens = 512;
+    splash->cache_evictions = 1234;
     splash->slo_met = 4;
     struct summary summary = summary_of(&f);
     summary.has_slo = true;
@@ -231,6 +234,7 @@ Test(summary, tables_and_notes_read_as_written_here)
         "1: not finished by its deadline; 3: waited for one that was rejected or cancelled)\n"
         "splash: 5 preemptions\n"
         "splash: 1,200 switches added 250 ms of exposed time; 2 did not fit in memory\n"
+        "splash: 30,000 of 90,000 prompt tokens (33.3%) were cached; 1,234 blocks of 512 evicted\n"
         "splash wins: it completes 2 more requests than the best fixed layout (dp).\n");
     free(s.text);
     field_release(&f);
@@ -255,6 +259,7 @@ Test(requests_csv, times_are_exact_and_empty_where_there_are_none)
          .first_token_ps = 1750000000000,
          .finish_ps = 1750000000000,
          .state = REQ_COMPLETED,
+         .cached_tokens = 16,
          .preemptions = 2},
         {.arrival_ps = PS_PER_S * 2 + 1,
          .first_token_ps = PS_PER_S * 2 + 1,
@@ -271,14 +276,14 @@ Test(requests_csv, times_are_exact_and_empty_where_there_are_none)
     cr_expect_str_eq(
         sink_text(&s),
         "policy,request,arrival_s,input_tokens,output_tokens,state,reason,first_token_s,finish_s,"
-        "ttft_s,tpot_s,e2e_s,preemptions,transfer_start_s,transfer_end_s\n"
+        "ttft_s,tpot_s,e2e_s,preemptions,cached_tokens,transfer_start_s,transfer_end_s\n"
         "\"splash:margin=0.1,\"\"x\"\"\",0,0,100,3,completed,,1.000000000001,1.000000000004,"
-        "1.000000000001,0.000000000001,1.000000000004,0,1.000000000002,1.000000000003\n"
-        "\"splash:margin=0.1,\"\"x\"\"\",1,1.5,20,1,completed,,1.75,1.75,0.25,,0.25,2,,\n"
+        "1.000000000001,0.000000000001,1.000000000004,0,0,1.000000000002,1.000000000003\n"
+        "\"splash:margin=0.1,\"\"x\"\"\",1,1.5,20,1,completed,,1.75,1.75,0.25,,0.25,2,16,,\n"
         "\"splash:margin=0.1,\"\"x\"\"\",2,2.000000000001,9000,5,rejected,"
-        "longer than the model's context,,,,,,0,,\n"
+        "longer than the model's context,,,,,,0,0,,\n"
         "\"splash:margin=0.1,\"\"x\"\"\",3,0,10,9,cancelled,not finished by its "
-        "deadline,,,,,,0,,\n");
+        "deadline,,,,,,0,0,,\n");
     free(s.text);
 }
 
@@ -300,6 +305,9 @@ Test(result_json, keys_and_their_order_are_the_contract)
     r->switches_refused = 1;
     r->switch_exposed_ps = PS_PER_MS;
     r->kv_peak_frac = 0.5;
+    r->cached_tokens = r->input_tokens / 4;
+    r->cache_block_tokens = 512;
+    r->cache_evictions = 7;
     r->wall_ns = 1500000000;
     json_t *run = result_json("splash", r, layouts, LAYOUTS);
     char *text = json_dumps(run, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -315,7 +323,8 @@ Test(result_json, keys_and_their_order_are_the_contract)
         "\"e2e_s\":{\"mean\":2.0,\"p50\":2.0,\"p90\":2.0,\"p99\":2.0},"
         "\"steps\":100,\"events\":120,\"switches\":3,\"switches_refused\":1,"
         "\"switch_exposed_s\":0.001,\"layout_time_frac\":{\"tp\":0.25,\"cp\":0.0,\"dp\":0.75},"
-        "\"kv_peak_frac\":0.5,\"prefix_hit_frac\":0.0,\"sim_wall_s\":1.5}");
+        "\"kv_peak_frac\":0.5,\"prefix_hit_frac\":0.25,\"prefix_cached_tokens\":22500,"
+        "\"prefix_block_tokens\":512,\"prefix_evicted_blocks\":7,\"sim_wall_s\":1.5}");
     free(text);
     json_decref(run);
     field_release(&f);

@@ -138,6 +138,8 @@ static int check_plan(struct settings *s, struct err *err)
     if (s->engine.replicas > 1 || s->engine.prefill_replicas > 0)
         return err_set(err, "--plan: a plan is of one group; leave --replicas at 1 and "
                             "--prefill-replicas at 0");
+    if (s->engine.prefix_cache)
+        return err_set(err, "--plan: a replay has no prefix cache; leave --prefix-cache out");
     s->engine.exact = true;
     return 0;
 }
@@ -201,6 +203,26 @@ static int check_kv(const struct session *s, struct err *err)
     return 0;
 }
 
+static int check_prefix_cache(const struct session *s, struct err *err)
+{
+    const struct engine_config *engine = &s->settings.engine;
+    if (!engine->prefix_cache)
+        return engine->owners == OWNER_PREFIX
+                   ? err_set(err, "--owners prefix: needs --prefix-cache")
+                   : 0;
+    if (s->trace.n_hashes == 0)
+        return err_set(err,
+                       "--prefix-cache: %s (%s) has no hashes of prompt blocks; docs/formats.md "
+                       "says which formats have",
+                       s->trace.path, s->trace.format);
+    if (s->setup.model.linear.layers > 0)
+        return err_set(err,
+                       "--prefix-cache: %s has layers of linear attention, whose state at the end "
+                       "of a prefix no block keeps",
+                       s->setup.model.name);
+    return 0;
+}
+
 static int load_trace(struct session *s, const char *path, struct err *err)
 {
     uint64_t seed = (uint64_t)s->settings.reading.seed;
@@ -217,12 +239,12 @@ static int load_trace(struct session *s, const char *path, struct err *err)
                                                 .output_tokens = r->output_tokens,
                                                 .delay_ps = r->delay_ps,
                                                 .after_at = r->after_at,
+                                                .hash_at = r->hash_at,
                                                 .n_after = r->n_after,
                                                 .n_hashes = r->n_hashes,
-                                                .hash_at = r->hash_at,
                                                 .session = (uint32_t)(r->session + 1)};
     }
-    return 0;
+    return check_prefix_cache(s, err);
 }
 
 static int open_output(struct outfile *o, const char *path, struct err *err)
@@ -251,6 +273,7 @@ static int run_lineup(struct session *s, struct err *err)
         .n_requests = (int64_t)s->trace.n,
         .after = s->trace.after,
         .hash = s->trace.hash,
+        .block_tokens = s->trace.block_tokens,
         .config = &s->settings.engine,
         .observer = s->plan.f != NULL ? &observer : NULL,
     };

@@ -77,9 +77,10 @@ void group_live_tokens(const struct group *g, int64_t *ctx_tokens)
     for (int r = 0; r < g->kv.ranks; r++)
         ctx_tokens[r] = g->leaving_tokens[r];
     for (size_t i = 0; i < g->n_decode; i++)
-        ctx_tokens[g->item[i].owner] += g->item[i].ctx_tokens - 1;
+        ctx_tokens[g->item[i].owner] +=
+            g->item[i].ctx_tokens - 1 - g->engine->flight[g->item_req[i]].shared_tokens;
     for (size_t i = 0; i < g->n_prefill; i++) {
         const struct flight *f = &g->engine->flight[g->prefill[i]];
-        ctx_tokens[f->owner] += f->kv_tokens;
+        ctx_tokens[f->owner] += f->kv_tokens - f->shared_tokens;
     }
 }

@@ -68,8 +68,7 @@ static size_t place_of(const uint32_t *id, size_t n, uint32_t req)
 
 static void drop(struct group *g, uint32_t req, int64_t left_tokens)
 {
-    const struct flight *f = &g->engine->flight[req];
-    group_drop_kv(g, f->owner, f->held_tokens);
+    group_drop_kv(g, req);
     g->remaining_tokens -= left_tokens;
 }
 

@@ -275,6 +275,8 @@ int engine_run(const struct engine_input *in, struct run_result *out, struct err
     result_init(out, in->n_requests);
     s.engine = (struct engine){.cost = in->cost,
                                .request = in->request,
+                               .hash = in->hash,
+                               .block_tokens = in->block_tokens,
                                .config = in->config,
                                .observer = in->observer,
                                .out = out,

@@ -24,17 +24,17 @@ struct engine_request {
     int64_t input_tokens, output_tokens;
     int64_t delay_ps;
     size_t after_at; /* first of n_after in engine_input.after; requests may share theirs */
-    uint32_t n_after;
-    uint32_t n_hashes; /* blocks of its prompt; 0: not known */
-    size_t hash_at;    /* first of n_hashes in engine_input.hash */
-    uint32_t session;  /* from 1; 0: of none */
+    size_t hash_at;  /* first of n_hashes in engine_input.hash: of its prompt's blocks */
+    uint32_t n_after, n_hashes;
+    uint32_t session; /* from 1; 0: of none */
 };
 
 enum admission {
     ADMIT_RESERVE,
     ADMIT_ON_DEMAND
-};                                         /* input+output reserved | prompt, then page by page */
-enum owner_rule { OWNER_COUNT, OWNER_KV }; /* fewest requests | fewest held tokens */
+}; /* input+output reserved | prompt, then page by page */
+/* fewest requests | fewest held tokens | longest cached prefix, then fewest requests */
+enum owner_rule { OWNER_COUNT, OWNER_KV, OWNER_PREFIX };
 enum router_rule { ROUTE_ROUND_ROBIN, ROUTE_LEAST_LOADED, ROUTE_PREFIX_AFFINITY }; /* router.h */
 /* Of a request that ended without its output: what waits for it is cancelled | comes all the same
  */
@@ -47,7 +47,7 @@ struct engine_config {
     int64_t kv_tokens, kv_blocks; /* KV room of each rank, one of them; both 0: what memory holds */
     int admission, owners;
     int64_t replicas; /* groups behind the router: they serve whole requests, or decode */
-    bool exact;
+    bool prefix_cache, exact;
     int64_t slo_ttft_ps, slo_tpot_ps, slo_e2e_ps; /* 0: no limit */
     int64_t deadline_ps;                          /* from arrival, then it is cancelled; 0: none */
     int failed_session;
@@ -75,7 +75,10 @@ struct engine_config {
      "MODE", "reserve", 0, 0, "reserve|on-demand",                                                 \
      "reserve input and output KV, or grow page by page and preempt"},                             \
     {"owners", 0, OPT_ENUM, (base) + offsetof(struct engine_config, owners),                       \
-     "RULE", "count", 0, 0, "count|kv", "balance request owners by count or by held KV"},          \
+     "RULE", "count", 0, 0, "count|kv|prefix",                                                     \
+     "balance request owners by count or held KV, or go where most of the prompt is cached"},      \
+    {"prefix-cache", 0, OPT_FLAG, (base) + offsetof(struct engine_config, prefix_cache),           \
+     NULL, NULL, 0, 0, NULL, "keep prompt blocks and skip the prefill of those found again"},      \
     {"replicas", 0, OPT_I64, (base) + offsetof(struct engine_config, replicas),                    \
      "R", "1", 1, 1024, NULL, "groups behind the router"},                                         \
     {"deadline", 0, OPT_TIME, (base) + offsetof(struct engine_config, deadline_ps),                \
@@ -122,6 +125,7 @@ struct request_result {
     /* Absolute. Where no token was made, the first token's time is the end's; of one that was
      * rejected, or cancelled with its session, all are alike. */
     int64_t arrival_ps, first_token_ps, finish_ps;
+    int64_t cached_tokens;        /* of its prompt, found in the cache before any preemption */
     int64_t queued_ps, moving_ps; /* of finish - arrival: waiting, and with KV between pools */
     int64_t transfer_start_ps, transfer_end_ps; /* of its KV; 0, 0: it went nowhere */
     int32_t preemptions;
@@ -144,11 +148,14 @@ struct link_result {
 struct run_result {
     int64_t requests, completed, rejected, cancelled, preemptions;
     int64_t ended_by[REASON_COUNT];
-    int64_t input_tokens, output_tokens;             /* of completed requests */
-    int64_t makespan_ps;                             /* first arrival to last finish */
-    int64_t busy_ps;                                 /* all groups' step time */
-    int64_t slo_met;                                 /* completed within all limits */
-    int64_t slo_output_tokens;                       /* of these */
+    int64_t input_tokens, output_tokens; /* of completed requests */
+    int64_t cached_tokens;               /* of these input tokens, found in the cache */
+    int64_t cache_block_tokens;          /* that the cache keeps as one; 0 without */
+    int64_t cache_evictions;             /* of such blocks, each owner's copy by itself */
+    int64_t makespan_ps;                 /* first arrival to last finish */
+    int64_t busy_ps;                     /* all groups' step time */
+    int64_t slo_met;                     /* completed within all limits */
+    int64_t slo_output_tokens;           /* of these */
     struct hist queued_ps, ttft_ps, tpot_ps, e2e_ps; /* of completed requests */
     int64_t steps, events, switches, switches_refused, switch_exposed_ps;
     int64_t layout_ps[LAYOUT_MAX];
@@ -180,7 +187,9 @@ struct engine_input {
     const struct engine_request *request;
     int64_t n_requests;
     const uint32_t *after; /* what requests wait for: places in `request`, each before their own */
-    const uint64_t *hash;  /* of prompts' blocks; NULL without */
+    const uint64_t
+        *hash; /* each stands for block_tokens of a prompt and all before them, or NULL */
+    int64_t block_tokens;  /* positive with config->prefix_cache */
     struct policy *policy; /* one per replica, fresh; then one per prefill replica */
     const struct engine_config *config;
     const struct engine_observer *observer; /* or NULL; needs config->exact */

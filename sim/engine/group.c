@@ -27,6 +27,9 @@ void group_init(struct group *g, struct engine *e, int id, struct policy *policy
     kv_init(&g->kv, e->cost, e->config->page_tokens);
     if (engine_config_pages(e->config) > 0)
         kv_set_capacity(&g->kv, engine_config_pages(e->config));
+    if (e->config->prefix_cache)
+        prefix_init(&g->prefix, &g->kv, kv_block_tokens(&g->kv, e->block_tokens));
+    e->out->cache_block_tokens = g->prefix.block_tokens;
     g->layout = launch_layout(g, policy->start);
     g->owed_from = -1;
     g->last_owner = g->kv.ranks - 1;
@@ -37,6 +40,8 @@ void group_release(struct group *g)
     /* Every page that was taken has been given back. */
     for (int l = 0; l < g->kv.n_layouts; l++)
         assert(g->engine->err->set || kv_busiest(&g->kv, l) == 0);
+    g->engine->out->cache_evictions += g->prefix.evicted;
+    prefix_release(&g->prefix);
     queue_release(&g->waiting);
     queue_release(&g->landed);
     free(g->prefill);
@@ -150,15 +155,31 @@ static int64_t owner_load(const struct group *g, int owner)
     return g->engine->config->owners == OWNER_KV ? g->held_of_owner[owner] : g->n_of_owner[owner];
 }
 
-/* The least loaded owner with room, ties going round; -1 when none has room. */
-static int choose_owner(const struct group *g, int64_t tokens, bool must_fit)
+static bool is_better_owner(const struct group *g, uint32_t req, int a, int b)
+{
+    int64_t more = 0;
+    if (g->engine->config->owners == OWNER_PREFIX)
+        more = group_cached_tokens(g, req, a) - group_cached_tokens(g, req, b);
+    return more != 0 ? more > 0 : owner_load(g, a) < owner_load(g, b);
+}
+
+/* Blocks that running requests use already take no room. */
+static bool has_room(const struct group *g, uint32_t req, int owner, int64_t tokens)
+{
+    int place = kv_place(&g->kv, g->layout, owner);
+    return kv_has_room(&g->kv, g->layout, owner, tokens) ||
+           kv_has_room(&g->kv, g->layout, owner, tokens - group_used_tokens(g, req, place));
+}
+
+/* The best owner with room, ties going round; -1 when none has room. */
+static int choose_owner(const struct group *g, uint32_t req, int64_t tokens, bool must_fit)
 {
     int best = -1;
     for (int i = 1; i <= g->kv.ranks; i++) {
         int owner = (g->last_owner + i) % g->kv.ranks;
-        if (must_fit && !kv_has_room(&g->kv, g->layout, owner, tokens))
+        if (must_fit && !has_room(g, req, owner, tokens))
             continue;
-        if (best < 0 || owner_load(g, owner) < owner_load(g, best))
+        if (best < 0 || is_better_owner(g, req, owner, best))
             best = owner;
     }
     return best;
@@ -170,16 +191,19 @@ void group_hold_kv(struct group *g, uint32_t req, int owner, int64_t tokens)
     f->owner = g->last_owner = owner;
     f->admitted = g->admissions++;
     f->held_tokens = tokens;
+    f->shared_tokens = 0;
     kv_add(&g->kv, owner, tokens);
     g->n_of_owner[owner]++;
     g->held_of_owner[owner] += tokens;
 }
 
-void group_drop_kv(struct group *g, int owner, int64_t tokens)
+void group_drop_kv(struct group *g, uint32_t req)
 {
-    kv_remove(&g->kv, owner, tokens);
-    g->n_of_owner[owner]--;
-    g->held_of_owner[owner] -= tokens;
+    struct flight *f = &g->engine->flight[req];
+    kv_remove(&g->kv, f->owner, f->held_tokens - f->shared_tokens);
+    group_unshare(g, req, f->owner, &f->shared_tokens);
+    g->n_of_owner[f->owner]--;
+    g->held_of_owner[f->owner] -= f->held_tokens;
 }
 
 static int64_t tokens_to_hold(const struct group *g, uint32_t req)
@@ -204,10 +228,13 @@ static void start_prefill(struct group *g, uint32_t req, int owner, int64_t toke
     g->remaining_tokens += group_output_goal(g, req) - f->made_tokens;
     g->prefill = xgrow(g->prefill, &g->cap_prefill, g->n_prefill + 1, sizeof *g->prefill);
     g->prefill[g->n_prefill++] = req;
+    group_reuse(g, req);
 }
 
 void group_admit(struct group *g)
 {
+    for (size_t i = 0; i < g->n_prefill; i++)
+        group_reuse(g, g->prefill[i]);
     while (g->waiting.n > 0 &&
            group_running(g) + (int64_t)g->n_moving < g->engine->config->max_running) {
         bool idle = group_running(g) == 0 && g->n_moving == 0;
@@ -216,10 +243,10 @@ void group_admit(struct group *g)
             return;
         uint32_t req = g->waiting.id[g->waiting.head];
         int64_t tokens = tokens_to_hold(g, req);
-        int owner = choose_owner(g, tokens, true);
+        int owner = choose_owner(g, req, tokens, true);
         /* Alone it fits some layout, or it would have been rejected: the policy has to go there. */
         if (owner < 0 && idle)
-            owner = choose_owner(g, tokens, false);
+            owner = choose_owner(g, req, tokens, false);
         if (owner < 0)
             return;
         queue_pop_front(&g->waiting);
@@ -259,7 +286,7 @@ static void preempt(struct group *g, uint32_t req, int64_t made_tokens)
 {
     struct flight *f = &g->engine->flight[req];
     f->made_tokens = made_tokens;
-    group_drop_kv(g, f->owner, f->held_tokens);
+    group_drop_kv(g, req);
     g->remaining_tokens -= group_output_goal(g, req) - made_tokens;
     f->queued_since_ps = g->now_ps;
     queue_push_front(&g->waiting, req);
@@ -307,6 +334,8 @@ void group_note_peak(struct group *g)
     double frac = pages > 0 ? (double)kv_busiest(&g->kv, g->layout) / (double)pages : 0;
     if (frac > g->engine->out->kv_peak_frac)
         g->engine->out->kv_peak_frac = frac;
+    if (g->prefix.block_tokens > 0)
+        prefix_trim(&g->prefix, g->layout);
 }
 
 void group_make_room(struct group *g)
@@ -341,7 +370,7 @@ static void finish(struct group *g, uint32_t req, int64_t now_ps)
 {
     struct run_result *out = g->engine->out;
     const struct engine_request *r = &g->engine->request[req];
-    group_drop_kv(g, g->engine->flight[req].owner, g->engine->flight[req].held_tokens);
+    group_drop_kv(g, req);
     if (request_is_late(g->engine, req, now_ps)) {
         request_fail(g->engine, req, CANCEL_DEADLINE, now_ps);
         return;
@@ -351,6 +380,7 @@ static void finish(struct group *g, uint32_t req, int64_t now_ps)
     out->completed++;
     out->input_tokens += r->input_tokens;
     out->output_tokens += r->output_tokens;
+    out->cached_tokens += out->request[req].cached_tokens;
     out->makespan_ps = now_ps > out->makespan_ps ? now_ps : out->makespan_ps;
     record_times(out, g->engine->config, r, &out->request[req]);
     waits_end(g->engine->waits, req, false, now_ps, g->engine->events);
@@ -413,6 +443,7 @@ static void land_chunk(struct group *g, const struct chunk *c, int64_t now_ps)
 {
     struct flight *f = &g->engine->flight[c->req];
     f->kv_tokens += c->q;
+    group_share(g, c->req);
     if (f->kv_tokens < f->prefill_tokens)
         return;
     if (f->made_tokens++ == 0)

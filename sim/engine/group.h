@@ -17,6 +17,7 @@
 #include "sim/engine/eventq.h"
 #include "sim/engine/kv.h"
 #include "sim/engine/kv_link.h"
+#include "sim/engine/prefix.h"
 #include "sim/engine/queue.h"
 #include "sim/engine/waits.h"
 
@@ -26,13 +27,15 @@ struct flight {
     int64_t kv_tokens;      /* prefill: how far it has come */
     int64_t prefill_tokens; /* its goal: input, and after a preemption what was made as well */
     int64_t held_tokens;    /* what its KV pages are counted for */
+    int64_t shared_tokens;  /* of these, at the front, in blocks of the prefix cache */
     int64_t admitted;       /* order of admission, for choosing whom to preempt */
     int64_t queued_since_ps, moving_since_ps;
     int32_t owner;
     /* From the last chunk in a prefill group until the KV is in the group that decodes. */
     bool kv_elsewhere;
     bool is_due;                    /* its client has left meanwhile */
-    int32_t from_group, from_owner; /* where it is */
+    int32_t from_group, from_owner; /* where it is, */
+    int64_t from_shared_tokens;     /* so many of them in blocks of the cache there */
     int32_t group;                  /* where it waits, runs or goes to */
 };
 
@@ -82,6 +85,7 @@ struct group {
     size_t n_due, cap_due;
 
     struct kv kv;
+    struct prefix prefix;
     int n_of_owner[RANKS_MAX];
     int64_t held_of_owner[RANKS_MAX];
     int last_owner;
@@ -100,6 +104,8 @@ struct group {
 struct engine {
     const struct cost *cost;
     const struct engine_request *request;
+    const uint64_t *hash;
+    int64_t block_tokens; /* of a hash */
     struct flight *flight;
     const struct engine_config *config;
     const struct engine_observer *observer;
@@ -139,7 +145,8 @@ void group_enqueue(struct group *g, uint32_t req, int64_t now_ps);
 void group_admit(struct group *g);
 /* On demand: preempt the youngest until the running requests fit the current layout. */
 void group_make_room(struct group *g);
-/* Record how full the fullest pool of the current layout is. */
+/* As steps start, or before the last one of a jump: record how full the fullest pool of the current
+ * layout is, and evict cached blocks for which that leaves no room. */
 void group_note_peak(struct group *g);
 /* Account for n steps of the running batch, which end now: contexts grow, chunks land, requests
  * finish. */
@@ -147,7 +154,7 @@ void group_advance(struct group *g, int64_t n, int64_t now_ps);
 
 /* A request takes KV at an owner, gives back what it held at one, or has its next row in decode. */
 void group_hold_kv(struct group *g, uint32_t req, int owner, int64_t tokens);
-void group_drop_kv(struct group *g, int owner, int64_t tokens);
+void group_drop_kv(struct group *g, uint32_t req);
 void group_start_decode(struct group *g, uint32_t req);
 /* Out of one of the three places where a request can be. */
 void group_remove_decode(struct group *g, size_t i);
@@ -180,8 +187,18 @@ void group_cancel_due(struct group *g);
  * owner's share of it. Query rows of the whole batch. */
 int64_t group_build(struct group *g, bool owned);
 struct batch group_batch(const struct group *g);
-/* Live tokens per owner, for the price of a switch. */
+/* Live tokens per owner outside the prefix cache, for the price of a switch. */
 void group_live_tokens(const struct group *g, int64_t *ctx_tokens);
+
+/* reuse.c: the prompt's tokens that an owner has cached (at KV_COMMON: anyone), from its first; or
+ * only as far as running requests use them. 0 without a cache, as nothing below does anything. */
+int64_t group_cached_tokens(const struct group *g, uint32_t req, int place);
+int64_t group_used_tokens(const struct group *g, uint32_t req, int place);
+/* A request in prefill skips the blocks that follow and are cached under the current layout. */
+void group_reuse(struct group *g, uint32_t req);
+/* What it has computed of its prompt becomes blocks that others may use; it lets go of them. */
+void group_share(struct group *g, uint32_t req);
+void group_unshare(struct group *g, uint32_t req, int owner, int64_t *shared_tokens);
 
 /* step.c: at a step boundary: admit, ask the policy, switch, and schedule the next step or go idle.
  */

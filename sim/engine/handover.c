@@ -13,8 +13,10 @@ void group_hand_over(struct group *g, uint32_t req, int64_t now_ps)
     f->kv_elsewhere = true;
     f->from_group = g->id;
     f->from_owner = f->owner;
+    f->from_shared_tokens = f->shared_tokens;
     g->n_moving++;
-    g->leaving_tokens[f->owner] += f->prefill_tokens;
+    g->leaving_tokens[f->owner] += f->prefill_tokens - f->shared_tokens;
+    f->shared_tokens = 0;
     eventq_push(g->engine->events,
                 (struct event){.time_ps = now_ps, .kind = EV_HANDOVER, .sequence = req});
 }
@@ -42,11 +44,15 @@ void group_fetch(struct group *g, uint32_t req, int owner, int64_t tokens)
 /* Its KV is held where the prompt ran no longer. */
 static void leave(struct engine *e, uint32_t req, int64_t now_ps)
 {
-    const struct flight *f = &e->flight[req];
+    struct flight *f = &e->flight[req];
     struct group *from = &e->group[f->from_group];
+    int64_t own_tokens = f->prefill_tokens - f->from_shared_tokens;
     from->n_moving--;
-    from->leaving_tokens[f->from_owner] -= f->prefill_tokens;
-    group_drop_kv(from, f->from_owner, f->prefill_tokens);
+    from->leaving_tokens[f->from_owner] -= own_tokens;
+    kv_remove(&from->kv, f->from_owner, own_tokens);
+    group_unshare(from, req, f->from_owner, &f->from_shared_tokens);
+    from->n_of_owner[f->from_owner]--;
+    from->held_of_owner[f->from_owner] -= f->prefill_tokens;
     if (!from->step.running && from->waiting.n > 0)
         group_wake(from, now_ps);
 }
@@ -75,7 +81,7 @@ void group_join(struct group *g)
         g->queued_tokens -= left_tokens;
         g->engine->out->request[req].moving_ps += g->now_ps - f->moving_since_ps;
         if (f->is_due) {
-            group_drop_kv(g, f->owner, f->held_tokens);
+            group_drop_kv(g, req);
             request_fail(g->engine, req, CANCEL_DEADLINE, g->now_ps);
             continue;
         }

@@ -91,6 +91,41 @@ bool kv_fits(const struct kv *kv, int layout)
     return kv_busiest(kv, layout) <= kv->pool[layout].pages;
 }
 
+int kv_place(const struct kv *kv, int layout, int owner)
+{
+    return kv->pool[layout].owned ? owner : KV_COMMON;
+}
+
+static int64_t tokens_of_page(const struct kv_pool *p)
+{
+    return p->page_tokens * p->pos_shards;
+}
+
+int64_t kv_block_tokens(const struct kv *kv, int64_t tokens)
+{
+    for (int l = 0; l < kv->n_layouts; l++)
+        tokens = lcm_i64(tokens, tokens_of_page(&kv->pool[l]));
+    return tokens;
+}
+
+void kv_add_block(struct kv *kv, int place, int64_t tokens)
+{
+    for (int l = 0; l < kv->n_layouts; l++) {
+        struct kv_pool *p = &kv->pool[l];
+        if (p->owned != (place != KV_COMMON))
+            continue;
+        assert(tokens % tokens_of_page(p) == 0);
+        p->used_pages[p->owned ? place : 0] += tokens / tokens_of_page(p);
+    }
+}
+
+int64_t kv_room_blocks(const struct kv *kv, int layout, int owner, int64_t block_tokens)
+{
+    const struct kv_pool *p = &kv->pool[layout];
+    int64_t free_pages = max_i64(p->pages - kv_used(kv, layout, owner), 0);
+    return free_pages / (block_tokens / tokens_of_page(p));
+}
+
 static int64_t pool_safe_steps(const struct kv_pool *p, int owner, int n)
 {
     /* g tokens more cost a request at most ceil(g / page) pages on a rank. */

@@ -8,6 +8,9 @@
 
 #include "sim/cost/cost.h"
 
+/* A place is an owner, or in their stead the one common to layouts without owners. */
+enum { KV_COMMON = RANKS_MAX, KV_PLACES };
+
 struct kv_pool {
     int64_t used_pages[RANKS_MAX]; /* by owner; [0] alone without owners */
     int64_t pages;                 /* capacity of each */
@@ -44,6 +47,14 @@ bool kv_could_hold(const struct kv *kv, int layout, int64_t tokens);
 bool kv_fits(const struct kv *kv, int layout);
 /* Pages used of the fullest pool. */
 int64_t kv_busiest(const struct kv *kv, int layout);
+
+int kv_place(const struct kv *kv, int layout, int owner);
+/* The fewest tokens that are a multiple of `tokens` and of whole pages under every layout. */
+int64_t kv_block_tokens(const struct kv *kv, int64_t tokens);
+/* Tokens of whole pages enter the pools of one place; negative: leave. */
+void kv_add_block(struct kv *kv, int place, int64_t tokens);
+/* How many blocks of so many tokens fit into what is free; 0 when more is used than there is. */
+int64_t kv_room_blocks(const struct kv *kv, int layout, int owner, int64_t block_tokens);
 
 /* Growth by one token a step of n_of_owner[owner] requests: a number of steps, maybe 0, for which
  * no layout that fits now stops fitting. */

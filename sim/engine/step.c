@@ -77,6 +77,8 @@ static int64_t switch_charge(const struct choice *c, int from, int to, bool drai
     struct transition t;
     if (!drained)
         group_live_tokens(g, tokens);
+    if (g->prefix.block_tokens > 0)
+        prefix_add_tokens(&g->prefix, to, tokens);
     transition_cost(g->engine->cost, from, to, tokens, &c->candidate[to].cost, &t);
     return transition_charge_ps(g->engine->cost, to, &t, g->policy->common.mechanism);
 }
@@ -155,6 +157,8 @@ static void finish_drain(struct group *g, int64_t now_ps)
     g->owed_from = g->owed_from >= 0 ? g->owed_from : g->layout;
     enter_layout(g, g->pending, now_ps);
     g->pending = -1;
+    if (g->policy->common.mechanism == MECH_RESTART && g->prefix.block_tokens > 0)
+        prefix_clear(&g->prefix);
 }
 
 /* Carry out the decision. Returns the layout switched from, or -1, and the exposed time. */

@@ -8,7 +8,7 @@
 void requests_csv_header(FILE *out)
 {
     fputs("policy,request,arrival_s,input_tokens,output_tokens,state,reason,first_token_s,finish_s,"
-          "ttft_s,tpot_s,e2e_s,preemptions,transfer_start_s,transfer_end_s\n",
+          "ttft_s,tpot_s,e2e_s,preemptions,cached_tokens,transfer_start_s,transfer_end_s\n",
           out);
 }
 
@@ -77,7 +77,7 @@ void requests_csv_run(FILE *out, const char *policy, const struct engine_request
             print_times(q, result, out);
         else
             fputs(",,,,,", out);
-        fprintf(out, ",%d", result->preemptions);
+        fprintf(out, ",%d,%lld", result->preemptions, (long long)result->cached_tokens);
         print_transfer(result, out);
         fputc('\n', out);
     }

@@ -64,7 +64,11 @@ json_t *result_json(const char *policy, const struct run_result *r, const struct
     set(o, "switch_exposed_s", ps_to_s(r->switch_exposed_ps));
     json_object_set_new(o, "layout_time_frac", layout_shares(r, layouts, n_layouts));
     set(o, "kv_peak_frac", r->kv_peak_frac);
-    set(o, "prefix_hit_frac", 0); /* prompts are computed whole: no prefix cache is simulated yet */
+    set(o, "prefix_hit_frac",
+        r->input_tokens > 0 ? (double)r->cached_tokens / (double)r->input_tokens : 0);
+    set_int(o, "prefix_cached_tokens", r->cached_tokens);
+    set_int(o, "prefix_block_tokens", r->cache_block_tokens);
+    set_int(o, "prefix_evicted_blocks", r->cache_evictions);
     if (pools_are_two(r))
         pools_add_json(o, r, layouts, n_layouts);
     set(o, "sim_wall_s", (double)r->wall_ns * 1e-9);

@@ -244,6 +244,17 @@ static void print_switches(const char *policy, const struct run_result *r, FILE 
     fputc('\n', out);
 }
 
+static void print_cache(const char *policy, const struct run_result *r, FILE *out)
+{
+    char cached[32], of[32], evicted[32];
+    double frac = r->input_tokens > 0 ? (double)r->cached_tokens / (double)r->input_tokens : 0;
+    fprintf(out, "%s: %s of %s prompt tokens (%.1f%%) were cached; %s blocks of %lld evicted\n",
+            policy, units_count(r->cached_tokens, cached, sizeof cached),
+            units_count(r->input_tokens, of, sizeof of), 100 * frac,
+            units_count(r->cache_evictions, evicted, sizeof evicted),
+            (long long)r->cache_block_tokens);
+}
+
 static void print_notes(const struct summary *s, FILE *out)
 {
     char count[32];
@@ -261,6 +272,8 @@ static void print_notes(const struct summary *s, FILE *out)
             print_switches(policy, r, out);
         if (pools_are_two(r))
             pools_print_layouts(policy, r, s->layouts, s->n_layouts, out);
+        if (r->cache_block_tokens > 0)
+            print_cache(policy, r, out);
     }
 }
 
