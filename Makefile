@@ -26,7 +26,7 @@ obj      = $(patsubst %,$(B)/obj/%.o,$(1))
 base    := $(wildcard sim/base/*.c)
 layout  := $(wildcard sim/layout/*.c sim/plan/*.c hw/*.c)
 sim     := $(filter-out sim/cmd/main.c,$(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c \
-           sim/study/*.c sim/report/*.c sim/cmd/*.c traces/*.c workloads/*.c))
+           sim/study/*.c sim/reproduce/*.c sim/report/*.c sim/cmd/*.c traces/*.c workloads/*.c))
 replay  := $(filter-out replay/main.c replay/no_cuda.c,$(wildcard replay/*.c))
 common   := $(B)/lib/layout.a $(B)/lib/base.a
 archives := $(B)/lib/replay.a $(B)/lib/sim.a $(common)
@@ -35,7 +35,7 @@ fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all deps deps-test demo test test-binaries check bench fuzz golden install uninstall clean help
+.PHONY: all deps deps-test demo test test-binaries check bench fuzz golden fidelity install uninstall clean help
 .SECONDARY:
 all: $(B)/bin/wavetank $(B)/bin/wavetank-replay
 $(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(B)/lib/sim.a $(common)
@@ -79,8 +79,10 @@ $(B)/bin/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.c.o $(archives)
 	$(link) -fsanitize=fuzzer $(EVENT) $(LIBS)
 golden: all
 	@tests/golden.sh $(B)/bin/wavetank update
+fidelity: all
+	WAVETANK_DATA=. $(B)/bin/wavetank reproduce splash --markdown docs/fidelity.md >/dev/null
 
-data := $(wildcard hw/*/*.json hw/*/*.csv workloads/presets/*.json)
+data := $(wildcard hw/*/*.json hw/*/*.csv hw/papers/*/* workloads/presets/*.json)
 docs := $(wildcard docs/*.md README.md CHANGES.md LICENSE)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
@@ -101,6 +103,7 @@ help:
 	@echo "make bench      speed on this machine, as text"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make golden     write the expected outputs of tests/golden anew: say why in the commit"
+	@echo "make fidelity   write docs/fidelity.md anew: the SPLASH paper's numbers beside ours"
 	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR (make uninstall takes it back)"
 	@echo "make gputest    CUDA kernels against the CPU (make gpubench: their speed); needs nvcc"
 	@echo "make clean      remove $(B)"

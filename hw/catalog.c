@@ -15,9 +15,13 @@ enum { PATH_BYTES = sizeof((struct catalog_doc *)0)->path };
 static const struct kind {
     const char *folder, *plural, *singular, *ext;
 } kinds[] = {
-    {"hw", "models", "model", ".json"},          {"hw", "devices", "device", ".json"},
-    {"hw", "clusters", "cluster", ".json"},      {"hw", "profiles", "profile", ".json"},
-    {"workloads", "presets", "preset", ".json"}, {"hw", "nccl", "nccl table", ".csv"},
+    {"hw", "models", "model", ".json"},
+    {"hw", "devices", "device", ".json"},
+    {"hw", "clusters", "cluster", ".json"},
+    {"hw", "profiles", "profile", ".json"},
+    {"workloads", "presets", "preset", ".json"},
+    {"hw", "nccl", "nccl table", ".csv"},
+    {"hw/papers", "splash", "SPLASH table", ".csv"},
 };
 
 static const struct kind *find_kind(const char *plural)

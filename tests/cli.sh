@@ -55,7 +55,7 @@ expect "no command: stdout is for results" "" "$(run 2>/dev/null)"
 expect "unknown command" \
     '2 wavetank: unknown command "expain" (did you mean "explain"?); see "wavetank --help"' \
     "$(text=$(run expain 2>&1); echo $? "$text")"
-for command in sim explain trace gen plan fit list validate; do
+for command in sim explain trace gen plan fit list reproduce validate; do
     expect "help $command: exit code" 0 "$(run help $command >/dev/null; echo $?)"
     expect "help $command is $command --help" "$(run $command --help)" "$(run help $command)"
     expect "help $command fits 80 columns" 1 "$(($(run help $command | widest) <= 80))"
@@ -141,7 +141,7 @@ expect "sim --prefix-cache --exact: same result" "$(cached e.json && stable e.js
     "$(cached f.json --exact && stable f.json)"
 expect "sim --prefix-cache: the CSV adds up" \
     "$(sed -n 's/^ *"prefix_cached_tokens": \(.*\),/\1/p' e.json)" \
-    "$(cached e.json --requests g.csv >/dev/null; awk -F, '{ n += $NF } END { print n }' g.csv)"
+    "$(cached e.json --requests g.csv >/dev/null; awk -F, '{ n += $(NF - 2) } END { print n }' g.csv)"
 expect "sim --requests -: without the tables" 21 \
     "$(sim --limit 10 --policy tp --policy dp --requests - | wc -l)"
 
@@ -281,6 +281,28 @@ expect_part "explain: longer than the model allows" "allows contexts of" \
 expect "explain --phase prefill: one chunk by default" \
     "batch    prefill: 2 requests of 65,536 tokens, 8,192 query rows each" \
     "$(run explain $machine --context 64K --batch 2 --phase prefill | grep '^batch')"
+
+## reproduce
+root=$(realpath "$samples/../..")
+WAVETANK_DATA=$root run reproduce splash --json e.json --markdown fidelity.md >e.txt
+expect "reproduce: exit code" 0 $?
+expect "docs/fidelity.md is today's (make fidelity)" "" "$(diff "$root/docs/fidelity.md" fidelity.md)"
+expect "reproduce: ends in a verdict" "All $(grep -c '"kind": "exact"' e.json) exact rows agree." \
+    "$(tail -1 e.txt)"
+expect "reproduce: JSON keys" "rows verdict id kind paper ours error_frac goal ok" \
+    "$(keys 2 e.json) $(keys 6 e.json)"
+expect "reproduce: JSON's verdict" '  "verdict": "exact"' "$(grep '^  "verdict"' e.json)"
+expect "reproduce fits 120 columns" 1 "$(($(widest <e.txt) <= 120))"
+expect "reproduce --json -: without the tables" "$(keys 2 e.json)" \
+    "$(run reproduce splash --only loads --json - >o.json; keys 2 o.json)"
+expect "reproduce --only: that section's rows" 16 "$(grep -c '"id": "table2' o.json)"
+mkdir -p altered/hw && cp -r "$root"/hw/models "$root"/hw/papers altered/hw
+sed -i 's/B\/T,B\/T,B\/T$/B\/T,B\/T,B/' altered/hw/papers/splash/table2.csv
+expect "reproduce: an exact row that differs" \
+    "wavetank: reproduce: 1 of 16 exact rows differ from the paper; 1" \
+    "$( (WAVETANK_DATA=altered run reproduce splash --only loads 2>&1 >o.txt; echo "; $?") | tr -d '\n')"
+expect "reproduce: says which" "table2.cp.attention_work 20.000 2.500 DIFFERS" \
+    "$(grep DIFFERS o.txt | xargs)"
 
 ## gen
 expect "gen: exit code" 0 "$(run gen agentic -n 5 -o gen.wtt; echo $?)"

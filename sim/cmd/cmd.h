@@ -21,6 +21,7 @@ int cmd_fit(int argc, char **argv);
 int cmd_gen(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
+int cmd_reproduce(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_validate(int argc, char **argv);

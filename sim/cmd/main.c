@@ -23,6 +23,7 @@ static const struct command {
     {"plan", "show or check a plan, or make one that puts the simulator on trial", cmd_plan},
     {"fit", "fit a profile to measured plans", cmd_fit},
     {"validate", "compare a plan's predictions with its measurement", cmd_validate},
+    {"reproduce", "set the SPLASH paper's numbers beside ours", cmd_reproduce},
     {"list", "list models, clusters, profiles or policies", cmd_list},
 };
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wavetank reproduce splash: the paper's tables and figures beside what we compute.
+ */
+#include <string.h>
+
+#include "sim/base/file.h"
+#include "sim/cmd/cmd.h"
+#include "sim/report/reproduction_report.h"
+#include "sim/report/result_json.h"
+
+struct settings {
+    const char *only, *json, *markdown;
+};
+
+#define FIELD(name) offsetof(struct settings, name)
+
+static const struct opt options[] = {
+    {"only", 0, OPT_STR, FIELD(only), "SECTION", NULL, 0, 0, NULL,
+     "one section of the above instead of all"},
+    {"json", 0, OPT_STR, FIELD(json), "FILE", NULL, 0, 0, NULL,
+     "write the rows as JSON (\"-\": standard output, without the tables)"},
+    {"markdown", 0, OPT_STR, FIELD(markdown), "FILE", NULL, 0, 0, NULL,
+     "write the tables as a page (docs/fidelity.md; \"-\": standard output)"},
+    {0},
+};
+
+static void write_rows(const struct reproduction *r, FILE *out)
+{
+    json_t *document = reproduction_json(r);
+    result_json_write(document, out);
+    json_decref(document);
+}
+
+/* NULL: not asked for. */
+static int write_to(const char *path, void (*write)(const struct reproduction *r, FILE *out),
+                    const struct reproduction *r, struct err *err)
+{
+    struct outfile o;
+    if (path == NULL)
+        return 0;
+    if (outfile_open(&o, path, err) < 0)
+        return -1;
+    write(r, o.f);
+    return outfile_commit(&o, err);
+}
+
+static bool is_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+static int report(const struct reproduction *r, const struct settings *s, struct err *err)
+{
+    bool quiet = is_stdout(s->json) || is_stdout(s->markdown);
+    if (write_to(s->json, write_rows, r, err) < 0 ||
+        write_to(s->markdown, reproduction_markdown, r, err) < 0 ||
+        write_to(quiet ? NULL : "-", reproduction_print, r, err) < 0)
+        return -1;
+    struct row_count count = reproduction_count(r);
+    if (count.differ > 0)
+        return err_run(err, "reproduce: %zu of %zu exact rows differ from the paper", count.differ,
+                       count.exact);
+    return 0;
+}
+
+static int run(void *settings, int n_args, char **args, struct err *err)
+{
+    const struct settings *s = settings;
+    struct reproduction r;
+    int only = REPRODUCTION_ALL;
+    if (n_args != 1 || strcmp(args[0], "splash") != 0)
+        return err_set(err, "reproduce: expected \"splash\" (see --help)");
+    if (is_stdout(s->json) && is_stdout(s->markdown))
+        return err_set(err, "--json, --markdown: only one of them may be \"-\"");
+    if (s->only != NULL && (only = reproduction_find(s->only, err)) < 0)
+        return -1;
+    if (reproduction_run(&r, only, err) < 0)
+        return -1;
+    int rc = report(&r, s, err);
+    reproduction_release(&r);
+    return rc;
+}
+
+static void print_help(void)
+{
+    puts("usage: wavetank reproduce splash [option]...\n"
+         "\n"
+         "Sets the numbers of the SPLASH paper (arXiv 2609.37626) beside ours. What\n"
+         "follows from its formulas must be equal to the last digit, else the exit code\n"
+         "is 1; what is predicted is shown with its error and a goal. Sections:\n");
+    reproduction_list(stdout);
+    putchar('\n');
+    opt_help(options, stdout);
+}
+
+int cmd_reproduce(int argc, char **argv)
+{
+    struct settings settings = {0};
+    return cmd_main(options, &settings, print_help, run, argc, argv);
+}

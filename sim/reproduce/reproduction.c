@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/reproduce/reproduction.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/mem.h"
+#include "sim/reproduce/rows.h"
+
+static const struct {
+    const char *name, *title, *about;
+    section_fn *run;
+} sections[] = {
+    {"projections", "Eq. 9: the projections that move",
+     "One layer that holds KV, and what each rank receives at T = 8. The 145.73 MiB of the\n"
+     "text are not Eq. 9's but a whole attention block's with its indexer, in FP8 with scales.",
+     reproduce_projections},
+    {"kv-bytes", "KV bytes of a token",
+     "Over all layers that hold KV: FP8 with scales, rotary part and indexer keys.",
+     reproduce_kv_bytes},
+    {"loads", "Table 2: loads of the busiest rank",
+     "For 20 requests on 8 ranks, where an owner holds 3 at most and 2.5 in the mean.",
+     reproduce_loads},
+    {"pools", "Table 3 and the H200 pools of appendix B",
+     "GiB follow from the tokens beside them and one padding page of 64. On H200 the bytes of\n"
+     "a token are GLM-5.3's. Appendix B's pools exchange GLM-5.3's weights and KV for\n"
+     "DeepSeek-V3.2's.",
+     reproduce_pools},
+    {"regimes", "Figures 1, 6, 7: longest inputs, and crossovers",
+     "Limits: the longest nominal input at which 99% of 200,000 cohorts, drawn with\n"
+     "PCG64(20260922), stay resident. Their ratios under TP scale Eq. 11 and 12, whose\n"
+     "crossovers are found by bisection.",
+     reproduce_regimes},
+    {"manifest", "Figure 3, Eq. 2 and 3: what a switch moves",
+     "Twelve directions on three platforms, of one layer that holds KV and 16 requests. The\n"
+     "paper's MiB are its shares (7/8 of Eq. 9; 7/8 or 7/64 of the batch's KV), received by\n"
+     "each rank.",
+     reproduce_manifest},
+    {"primitives", "Figures 5, 9, 11: network cost of a layer",
+     "Volume over an effective bandwidth of each primitive, fitted to the figure (three\n"
+     "constants a platform). The KV all-to-alls carry an eighth of what the all-gathers carry\n"
+     "and take as long: volume_exact is what they would take at the all-gathers' bandwidth.",
+     reproduce_primitives},
+    {"switches", "Tables 1, 7, 8: overhead of a switch",
+     "p50 of switches of 16 requests: Eq. 7 of sim/cost with the bandwidths above, inside the\n"
+     "target-ready step that the paper measured. Two constants a platform, fitted to the\n"
+     "blocking overheads: by how much preparing weights and KV lengthens their transfer. A\n"
+     "handoff of 0.025 ms, the same on all platforms, stands for the switches that move\n"
+     "nothing (met within half of the last printed digit). The DCU's overlapped overheads are\n"
+     "missed: with 11 layers that hold KV, Eq. 7 shows 1/11 of the transfers; Table 7 has 1/26\n"
+     "of those of KV and 1/56 of those of weights, which no count of its layers explains (11\n"
+     "with KV, 34 KDA). KDA layers are left out here: Table 7 moves nothing from TP to DOP,\n"
+     "though by Table 3 DOP replicates their projections.",
+     reproduce_switches},
+    {"throughput", "Tables 4, 5, 6: throughput of four layouts",
+     "Total throughput in 1000 tokens/s of B prompts of one length, named\n"
+     "sweep.BxLENGTH.layout. Batch time = decode_s + B x request_s + slowdown of the layout x\n"
+     "its prefill by the cost model (chunks of 8,192 tokens): six constants a platform, each\n"
+     "shape predicted from the others. A linear regression with six terms a layout (24\n"
+     "constants) scores 6.3, 4.3, 8.4% MAPE and 3.7, 3.8, 3.2% regret on B200, DCU, H200.\n"
+     "mape_floor is half of what two measurements of one shape differ by. Not modelled: queues\n"
+     "before decoding, and throughput that falls and rises again as the batch grows, as DP's\n"
+     "and DOP's do.",
+     reproduce_throughput},
+};
+
+enum { N_SECTIONS = sizeof sections / sizeof *sections };
+_Static_assert((int)N_SECTIONS <= (int)SECTIONS_MAX, "room for all sections");
+
+int reproduction_find(const char *name, struct err *err)
+{
+    const char *names[N_SECTIONS];
+    for (int i = 0; i < N_SECTIONS; i++) {
+        names[i] = sections[i].name;
+        if (strcmp(names[i], name) == 0)
+            return i;
+    }
+    const char *near = err_nearest(name, names, N_SECTIONS);
+    return err_set(err, "--only: no section \"%.64s\"%s%s%s; see --help", name,
+                   near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+}
+
+void reproduction_list(FILE *out)
+{
+    for (int i = 0; i < N_SECTIONS; i++)
+        fprintf(out, "  %-12s %s\n", sections[i].name, sections[i].title);
+}
+
+int reproduction_run(struct reproduction *r, int only, struct err *err)
+{
+    *r = (struct reproduction){0};
+    for (int i = 0; i < N_SECTIONS; i++) {
+        if (only != REPRODUCTION_ALL && only != i)
+            continue;
+        struct section *s = &r->section[r->n_sections++];
+        *s = (struct section){sections[i].name, sections[i].title, sections[i].about, r->n, 0};
+        if (sections[i].run(r, err) < 0) {
+            reproduction_release(r);
+            return -1;
+        }
+        s->n = r->n - s->first;
+    }
+    return 0;
+}
+
+void reproduction_release(struct reproduction *r)
+{
+    free(r->row);
+    *r = (struct reproduction){0};
+}
+
+struct row_count reproduction_count(const struct reproduction *r)
+{
+    struct row_count count = {0};
+    for (size_t i = 0; i < r->n; i++) {
+        count.exact += r->row[i].kind == ROW_EXACT;
+        count.differ += r->row[i].kind == ROW_EXACT && !r->row[i].ok;
+    }
+    return count;
+}
+
+static struct row *add(struct reproduction *r, enum row_kind kind, const char *paper,
+                       const char *id, va_list ap)
+{
+    r->row = xgrow(r->row, &r->cap, r->n + 1, sizeof *r->row);
+    struct row *row = &r->row[r->n++];
+    *row = (struct row){.kind = kind, .error_frac = NAN, .goal = NAN};
+    int n = vsnprintf(row->id, sizeof row->id, id, ap);
+    size_t length = strlen(paper);
+    assert(n > 0 && (size_t)n < sizeof row->id && length < sizeof row->paper);
+    memcpy(row->paper, paper, length);
+    return row;
+}
+
+static int decimals_of(const char *number)
+{
+    const char *point = strchr(number, '.');
+    return point != NULL ? (int)strlen(point + 1) : 0;
+}
+
+static double error_of(double paper, double ours)
+{
+    return paper != 0 ? ours / paper - 1 : NAN;
+}
+
+void rows_exact(struct reproduction *r, const char *paper, double ours, const char *id, ...)
+{
+    va_list ap;
+    va_start(ap, id);
+    struct row *row = add(r, ROW_EXACT, paper, id, ap);
+    va_end(ap);
+    snprintf(row->ours, sizeof row->ours, "%.*f", decimals_of(paper), ours);
+    row->error_frac = error_of(strtod(paper, NULL), strtod(row->ours, NULL));
+    row->ok = strcmp(row->paper, row->ours) == 0;
+}
+
+void rows_exact_text(struct reproduction *r, const char *paper, const char *ours, const char *id,
+                     ...)
+{
+    va_list ap;
+    va_start(ap, id);
+    struct row *row = add(r, ROW_EXACT, paper, id, ap);
+    va_end(ap);
+    snprintf(row->ours, sizeof row->ours, "%s", ours);
+    row->ok = strcmp(row->paper, row->ours) == 0;
+}
+
+bool rows_predicted(struct reproduction *r, const char *paper, double ours, double goal_frac,
+                    const char *id, ...)
+{
+    double printed = strtod(paper, NULL), half_digit = 0.5 * pow(10, -decimals_of(paper));
+    va_list ap;
+    va_start(ap, id);
+    struct row *row = add(r, ROW_PREDICTED, paper, id, ap);
+    va_end(ap);
+    snprintf(row->ours, sizeof row->ours, "%.*f", decimals_of(paper), ours);
+    row->error_frac = error_of(printed, ours);
+    row->goal = goal_frac;
+    row->ok = isnan(goal_frac) || fabs(row->error_frac) <= goal_frac ||
+              fabs(ours - printed) <= half_digit * (1 + 1e-9);
+    return row->ok;
+}
+
+void rows_figure(struct reproduction *r, double ours, double goal, bool ok, const char *id, ...)
+{
+    va_list ap;
+    va_start(ap, id);
+    struct row *row = add(r, ROW_PREDICTED, "", id, ap);
+    va_end(ap);
+    snprintf(row->ours, sizeof row->ours, "%.4g", ours);
+    row->goal = goal;
+    row->ok = ok;
+}
