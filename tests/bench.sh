@@ -61,7 +61,14 @@ fi
 "$program" trace convert "$trace" -o "$work/trace.jsonl"
 "$program" trace convert "$trace" -o "$work/trace.wtt"
 "$bench_load" "$work/trace.jsonl" "$trace" "$work/trace.wtt"
+# A million requests of coding sessions, each turn behind the one before, from drawing them on.
+time_all "gen agentic, a million requests" gen agentic -n 15000 --block-tokens 0 -o "$work/million.wtt"
+million=(sim "$work/million.wtt" "${where[@]}" --policy fixed:dp --replicas 8 --json -)
+"$program" "${million[@]}" | awk '/"requests":/ { n = $2 + 0 }
+    /"sim_wall_s":/ { printf "their simulation: %d requests, %.1f s, %.0f requests/s\n", n, $2, n / $2 }'
+
 if command -v /usr/bin/time >/dev/null; then
+    /usr/bin/time -f 'peak memory of the million: %M KiB' "$program" "${million[@]}" 2>&1 >/dev/null | tail -1
     /usr/bin/time -f 'peak memory of the splash run: %M KiB' \
         "$program" sim "$trace" "${where[@]}" --policy splash --json - 2>&1 >/dev/null | tail -1
 fi

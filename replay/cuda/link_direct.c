@@ -307,6 +307,7 @@ static void direct_abort(struct link *l)
         __atomic_compare_exchange_n(&l->direct->alarm[c].stop, &go, PEERS_ABORTED, false,
                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
+    link_meet_abort(l);
 }
 
 const struct link_ops link_direct_ops = {

@@ -88,6 +88,8 @@ int link_gather(struct link *l, void *all, size_t bytes, struct err *err);
 int link_meet_open(struct link *l, struct err *err);
 void link_meet_close(struct link *l);
 int link_meet_run(struct link *l, char *const *flags, cudaStream_t stream, struct err *err);
+/* From any thread: nobody is waited for any longer. */
+void link_meet_abort(struct link *l);
 
 /* The self-test, over the reserve; sets gb_per_s. Collective. */
 int link_probe(struct link *l, struct err *err);

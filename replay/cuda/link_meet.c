@@ -11,6 +11,7 @@ struct link_meet {
     PFN_cuStreamWaitValue32_v11070 wait;
     uint32_t *said; /* on the device: what the others get */
     uint32_t meetings;
+    int device;
 };
 
 static int find(const char *name, void **function, struct err *err)
@@ -29,7 +30,8 @@ static int find(const char *name, void **function, struct err *err)
 int link_meet_open(struct link *l, struct err *err)
 {
     struct link_meet *m = l->meet = xcalloc(1, sizeof *m);
-    if (find("cuStreamWriteValue32", (void **)&m->write, err) < 0 ||
+    if (gpu_try(cudaGetDevice(&m->device), "the current device", err) < 0 ||
+        find("cuStreamWriteValue32", (void **)&m->write, err) < 0 ||
         find("cuStreamWaitValue32", (void **)&m->wait, err) < 0 ||
         gpu_try(cudaMalloc((void **)&m->said, sizeof *m->said), "a flag", err) < 0)
         return -1;
@@ -70,4 +72,16 @@ int link_meet_run(struct link *l, char *const *flags, cudaStream_t stream, struc
             return -1;
     }
     return 0;
+}
+
+/* As if everybody had come: what waits goes on, and what it leaves is worth nothing. */
+void link_meet_abort(struct link *l)
+{
+    struct link_meet *m = l->meet;
+    if (m == NULL || m->write == NULL || cudaSetDevice(m->device) != cudaSuccess)
+        return;
+    for (int r = 0; r < l->ranks; r++) {
+        uint32_t *mine = (uint32_t *)(void *)l->copy_flags + r;
+        m->write(l->stream, (CUdeviceptr)mine, m->meetings, 0);
+    }
 }

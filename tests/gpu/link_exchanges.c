@@ -13,7 +13,7 @@ enum {
     REPLAYS = 20
 };
 
-static const char *const channel_names[] = {"compute", "transfer"};
+static const char *const channel_names[] = {"compute", "beside", "transfer"};
 
 int random_delay(struct test *t, cudaStream_t stream)
 {

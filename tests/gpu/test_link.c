@@ -79,10 +79,10 @@ static int be_well(struct forked *f)
                forked_now_s() - start_s, link_description(t.link), link_gb_per_s(t.link));
     bool ok = run_case(&t, "barrier", test_barrier) &&
               run_case(&t, "sums of all sizes", test_sums) &&
-              run_case(&t, "small exchanges on both channels", test_small_exchanges) &&
+              run_case(&t, "small exchanges on every channel", test_small_exchanges) &&
               run_case(&t, "many sums", test_many_sums) &&
               run_case(&t, "graphs beside eager transfers", test_graphs) &&
-              run_case(&t, "large exchanges on both channels", test_large_exchanges);
+              run_case(&t, "large exchanges on every channel", test_large_exchanges);
     if (!ok)
         return 1;
     link_close(t.link);
@@ -109,7 +109,7 @@ static void nap(void)
     nanosleep(&ms, NULL);
 }
 
-/* Wait for a rank that died, on both channels. */
+/* Wait for a rank that died, on every channel. */
 static int miss_a_rank(struct test *t)
 {
     for (int c = 0; c < LINK_CHANNELS; c++)
