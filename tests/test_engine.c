@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 
 #include <criterion/criterion.h>
 
@@ -8,42 +7,11 @@
 #include "sim/base/mem.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
-#include "sim/engine/engine.h"
 #include "sim/report/result_json.h"
-
-enum { REQUESTS_MAX = 200, HASHES_MAX = 20000 };
-
-/* A small world: a tiny model on ranks whose memory is cut down until KV is scarce. */
-struct world {
-    struct model model;
-    struct cluster cluster;
-    struct profile profile;
-    struct layout layout[LAYOUT_MAX];
-    int n_layouts;
-    struct cost *cost;
-    struct engine_config config;
-    struct engine_request request[REQUESTS_MAX];
-    uint32_t after[2 * REQUESTS_MAX];
-    uint64_t hash[HASHES_MAX];
-    int64_t n, block_tokens;
-};
-
-static void world_init(struct world *w, const char *model, const char *layouts, int ranks)
-{
-    struct err err = ERR_NONE;
-    memset(w, 0, sizeof *w);
-    model_load(&w->model, model, &err);
-    cluster_load(&w->cluster, "h200x8", &err);
-    profile_load(&w->profile, w->cluster.profile, &err);
-    w->cluster.ranks = ranks;
-    w->n_layouts = layout_parse_list(w->layout, layouts, &w->model, ranks, &err);
-    cr_assert_not(err.set, "%s", err.text);
-    w->config = (struct engine_config){
-        .token_budget = 512, .max_running = 64, .page_tokens = 16, .replicas = 1};
-}
+#include "tests/engine_world.h"
 
 /* Leave about `pages` pages beside the heaviest weights. */
-static void world_compile(struct world *w, int64_t pages)
+static void compile_with(struct world *w, int64_t pages)
 {
     double most = 0;
     struct capacity c = {0};
@@ -51,40 +19,13 @@ static void world_compile(struct world *w, int64_t pages)
         c = capacity_of(&w->model, &w->cluster, &w->layout[l], (int)w->config.page_tokens, 0);
         most = c.weights_bytes > most ? c.weights_bytes : most;
     }
-    w->cluster.memory_frac = 1;
-    w->cluster.reserve_bytes = 0;
-    w->cluster.device.memory_bytes = c.common_bytes + 1.5 * most + (double)pages * c.page_bytes;
-    w->cost = cost_new(&w->model, &w->cluster, &w->profile, w->layout, w->n_layouts,
-                       (int)w->config.page_tokens);
+    world_compile(w, c.common_bytes + 1.5 * most + (double)pages * c.page_bytes);
 }
 
-static void world_release(struct world *w)
+static void make(struct world *w, const char *layouts, int ranks)
 {
-    cost_free(w->cost);
-    profile_release(&w->profile);
-}
-
-static void run_policy(const struct world *w, const char *text, bool exact, struct run_result *out)
-{
-    struct err err = ERR_NONE;
-    struct policy policy[8];
-    struct engine_config config = w->config;
-    config.exact = exact;
-    int groups = (int)(config.replicas + config.prefill_replicas);
-    for (int i = 0; i < groups; i++)
-        cr_assert_eq(policy_new(&policy[i], text, w->layout, w->n_layouts, &err), 0, "%s",
-                     err.text);
-    struct engine_input in = {.cost = w->cost,
-                              .request = w->request,
-                              .n_requests = w->n,
-                              .after = w->after,
-                              .hash = w->hash,
-                              .block_tokens = w->block_tokens,
-                              .policy = policy,
-                              .config = &config};
-    cr_assert_eq(engine_run(&in, out, &err), 0, "%s", err.text);
-    for (int i = 0; i < groups; i++)
-        policy_release(&policy[i]);
+    world_init(w, "tiny-mla", layouts, ranks);
+    w->config.token_budget = 512;
 }
 
 /* The JSON of a run without its wall time, as text. */
@@ -225,7 +166,7 @@ static void random_world(struct world *w, struct rng *rng)
     random_limits(w, rng);
     w->profile.overlap_frac = rng_range(rng, 0, 2) ? 0 : 0.3;
     int64_t most = rng_range(rng, 0, 1) ? 4000 : 80; /* with few, growing requests run out */
-    world_compile(w, rng_range(rng, 4, most) * 64 / w->config.page_tokens);
+    compile_with(w, rng_range(rng, 4, most) * 64 / w->config.page_tokens);
     random_requests(w, rng);
     if (rng_range(rng, 0, 1))
         random_waits(w, rng);
@@ -250,10 +191,12 @@ static void note(struct seen *seen, const struct run_result *r)
 static void check_equal(const struct world *w, const char *policy, int scenario, struct seen *seen)
 {
     struct run_result exact, jumped;
-    run_policy(w, policy, true, &exact);
-    run_policy(w, policy, false, &jumped);
+    world_run(w, policy, true, &exact);
+    world_run(w, policy, false, &jumped);
     char *a = run_text(w, policy, &exact), *b = run_text(w, policy, &jumped);
     cr_assert_str_eq(a, b, "scenario %d, %s", scenario, policy);
+    if (w->config.admission == ADMIT_RESERVE)
+        cr_assert_eq(exact.preemptions, 0, "scenario %d, %s", scenario, policy);
     cr_assert_arr_eq(exact.request, jumped.request, (size_t)w->n * sizeof *exact.request,
                      "scenario %d, %s", scenario, policy);
     free(a);
@@ -316,7 +259,7 @@ Test(engine, every_request_ends_once_with_a_reason, .timeout = 300)
         struct world w;
         struct run_result r;
         random_world(&w, &rng);
-        run_policy(&w, any_policy[scenario % N_POLICIES], false, &r);
+        world_run(&w, any_policy[scenario % N_POLICIES], false, &r);
         int64_t rejected = 0, cancelled = 0;
         for (int64_t i = 0; i < w.n; i++) {
             const struct request_result *q = &r.request[i];
@@ -341,7 +284,7 @@ Test(engine, every_request_ends_once_with_a_reason, .timeout = 300)
 static int64_t makespan(struct world *w, const char *policy)
 {
     struct run_result r;
-    run_policy(w, policy, false, &r);
+    world_run(w, policy, false, &r);
     int64_t ps = r.makespan_ps;
     cr_assert_eq(r.completed, w->n);
     run_result_release(&r);
@@ -350,10 +293,8 @@ static int64_t makespan(struct world *w, const char *policy)
 
 static void all_at_once(struct world *w, int64_t n, int64_t input_tokens, int64_t output_tokens)
 {
-    w->n = n;
     for (int64_t i = 0; i < n; i++)
-        w->request[i] =
-            (struct engine_request){.input_tokens = input_tokens, .output_tokens = output_tokens};
+        world_ask(w, 0, input_tokens, output_tokens);
 }
 
 Test(engine, makespan_falls_when_bandwidth_rises)
@@ -363,8 +304,9 @@ Test(engine, makespan_falls_when_bandwidth_rises)
         for (int doubling = 0; doubling < 4; doubling++) {
             struct world w;
             world_init(&w, "tiny-moe", "tp,cp,dp,dop", 8);
+            w.config.token_budget = 512;
             w.cluster.device.hbm_gb_per_s *= 1 << doubling;
-            world_compile(&w, 100000);
+            compile_with(&w, 100000);
             all_at_once(&w, 40, 700, 50);
             int64_t now = makespan(&w, any_policy[p]);
             cr_expect_leq(now, before, "%s at %d", any_policy[p], doubling);
@@ -379,23 +321,14 @@ Test(engine, times_of_one_request_are_its_steps)
 {
     struct world w;
     struct run_result r;
-    world_init(&w, "tiny-mla", "tp,cp,dp,dop", 8);
-    world_compile(&w, 100000);
+    make(&w, "tp,cp,dp,dop", 8);
+    compile_with(&w, 100000);
     all_at_once(&w, 1, 300, 3);
-    run_policy(&w, "fixed:tp", true, &r);
+    world_run(&w, "fixed:tp", true, &r);
 
-    struct batch_item item = {300, 300, 0};
-    struct batch batch = {.n_decode = 0, .n = 1, .item = &item};
-    struct step_cost step;
-    cost_step(w.cost, 0, &batch, &step);
-    int64_t at = step.step.a_ps;
+    int64_t at = world_step_ps(&w, 1, 300, 300);
     cr_expect_eq(r.request[0].first_token_ps, at);
-    batch.n_decode = 1;
-    for (int i = 1; i <= 2; i++) {
-        item = (struct batch_item){300 + i, 1, 0};
-        cost_step(w.cost, 0, &batch, &step);
-        at += step.step.a_ps;
-    }
+    at += world_step_ps(&w, 1, 301, 1) + world_step_ps(&w, 1, 302, 1);
     cr_expect_eq(r.request[0].finish_ps, at);
     cr_expect_eq(r.steps, 3);
     run_result_release(&r);
@@ -410,16 +343,16 @@ Test(engine, free_switching_is_never_slower_than_the_best_fixed_layout)
     for (int i = 0; i < 3; i++) {
         struct world w;
         struct run_result longest;
-        world_init(&w, "tiny-mla", "tp,cp,dp,dop", 8);
+        make(&w, "tp,cp,dp,dop", 8);
         w.config.token_budget = 1 << 20;
-        world_compile(&w, 1000000);
+        compile_with(&w, 1000000);
         all_at_once(&w, 32, inputs[i], 200);
         int64_t best = INT64_MAX;
         for (int p = 0; p < 4; p++) {
             int64_t ps = makespan(&w, any_policy[p]);
             best = ps < best ? ps : best;
         }
-        run_policy(&w, "splash:margin=0,mechanism=free", false, &longest);
+        world_run(&w, "splash:margin=0,mechanism=free", false, &longest);
         cr_expect_leq(longest.makespan_ps, best + best / longest.steps, "input %d", (int)inputs[i]);
         run_result_release(&longest);
         world_release(&w);
@@ -430,15 +363,13 @@ Test(engine, a_request_that_can_never_fit_is_rejected_and_the_run_goes_on)
 {
     struct world w;
     struct run_result r;
-    world_init(&w, "tiny-mla", "tp,cp,dp,dop", 8);
+    make(&w, "tp,cp,dp,dop", 8);
     w.model.max_context_tokens = 8192;
-    world_compile(&w, 20);
-    w.n = 3;
-    static const int64_t input_tokens[] = {100, 8183, 5000};
-    for (int i = 0; i < 3; i++)
-        w.request[i] = (struct engine_request){
-            .arrival_ps = i, .input_tokens = input_tokens[i], .output_tokens = 10};
-    run_policy(&w, "fixed:tp", false, &r);
+    compile_with(&w, 20);
+    world_ask(&w, 0, 100, 10);
+    world_ask(&w, 1, 8183, 10);
+    world_ask(&w, 2, 5000, 10);
+    world_run(&w, "fixed:tp", false, &r);
     cr_expect_eq(r.completed, 1);
     cr_expect_eq(r.ended_by[REJECT_TOO_LONG], 1);
     cr_expect_eq(r.ended_by[REJECT_KV], 1);
@@ -451,13 +382,13 @@ Test(engine, a_switching_policy_goes_where_the_request_fits)
 {
     struct world w;
     struct run_result r;
-    world_init(&w, "tiny-mla", "tp,cp", 8);
-    world_compile(&w, 100);
+    make(&w, "tp,cp", 8);
+    compile_with(&w, 100);
     all_at_once(&w, 1, 6000, 10);
-    run_policy(&w, "fixed:tp", false, &r);
+    world_run(&w, "fixed:tp", false, &r);
     cr_assert_eq(r.rejected, 1);
     run_result_release(&r);
-    run_policy(&w, "splash:margin=0.5,mechanism=drain", false, &r);
+    world_run(&w, "splash:margin=0.5,mechanism=drain", false, &r);
     cr_expect_eq(r.completed, 1);
     cr_expect_eq(r.switches, 1);
     cr_expect_eq(r.layout_ps[0], 0);
@@ -470,12 +401,12 @@ Test(engine, a_request_that_outgrows_its_layout_alone_ends_the_drain)
 {
     struct world w;
     struct run_result r;
-    world_init(&w, "tiny-mla", "tp,cp", 8);
+    make(&w, "tp,cp", 8);
     w.config.admission = ADMIT_ON_DEMAND;
-    world_compile(&w, 100);
+    compile_with(&w, 100);
     int64_t tokens = cost_capacity(w.cost, 0)->pages * w.config.page_tokens;
     all_at_once(&w, 1, tokens - 100, 200);
-    run_policy(&w, "splash:margin=0,mechanism=drain", false, &r);
+    world_run(&w, "splash:margin=0,mechanism=drain", false, &r);
     cr_expect_eq(r.completed, 1);
     cr_expect_eq(r.preemptions, 1);
     cr_expect_eq(r.switches, 1);
@@ -488,12 +419,12 @@ Test(engine, nothing_is_admitted_behind_a_request_that_needs_another_layout)
 {
     struct world w;
     struct run_result r;
-    world_init(&w, "tiny-mla", "dp,cp", 2);
-    world_compile(&w, 100);
+    make(&w, "dp,cp", 2);
+    compile_with(&w, 100);
     int64_t all_tokens = cost_capacity(w.cost, 1)->pages * w.config.page_tokens * 2;
     all_at_once(&w, 2, all_tokens - 16, 10);
     w.request[1].input_tokens = 100;
-    run_policy(&w, "splash", false, &r);
+    world_run(&w, "splash", false, &r);
     cr_expect_eq(r.completed, 2);
     cr_expect_gt(r.layout_ps[1], 0);
     run_result_release(&r);
@@ -504,11 +435,11 @@ Test(engine, on_demand_admission_preempts_and_still_finishes)
 {
     struct world w;
     struct run_result r;
-    world_init(&w, "tiny-mla", "tp,cp,dp,dop", 2);
+    make(&w, "tp,cp,dp,dop", 2);
     w.config.admission = ADMIT_ON_DEMAND;
-    world_compile(&w, 60);
+    compile_with(&w, 60);
     all_at_once(&w, 12, 60, 300);
-    run_policy(&w, "fixed:tp", false, &r);
+    world_run(&w, "fixed:tp", false, &r);
     cr_expect_eq(r.completed, 12);
     cr_expect_gt(r.preemptions, 0);
     run_result_release(&r);
@@ -520,10 +451,10 @@ Test(engine, a_full_destination_is_refused_and_counted_once)
 {
     struct world w;
     struct run_result r;
-    world_init(&w, "tiny-mla", "cp,dp", 8);
-    world_compile(&w, 80);
+    make(&w, "cp,dp", 8);
+    compile_with(&w, 80);
     all_at_once(&w, 1, cost_capacity(w.cost, 1)->pages * w.config.page_tokens, 50);
-    run_policy(&w, "splash:margin=0,mechanism=free", false, &r);
+    world_run(&w, "splash:margin=0,mechanism=free", false, &r);
     cr_expect_eq(r.completed, 1);
     cr_expect_eq(r.switches, 0);
     cr_expect_eq(r.switches_refused, 1);

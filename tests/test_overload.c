@@ -2,88 +2,20 @@
  *
  * What happens when there is too little: room for KV, time, or both.
  */
-#include <string.h>
-
-#include <criterion/criterion.h>
-
-#include "sim/engine/engine.h"
-
-enum { REQUESTS_MAX = 64, PAGE_TOKENS = 16 };
-
-struct world {
-    struct model model;
-    struct cluster cluster;
-    struct profile profile;
-    struct layout layout[LAYOUT_MAX];
-    int n_layouts;
-    struct cost *cost;
-    struct engine_config config;
-    struct engine_request request[REQUESTS_MAX];
-    uint32_t after[REQUESTS_MAX];
-    int64_t n;
-};
+#include "tests/engine_world.h"
 
 static void make(struct world *w, const char *layouts, int ranks)
 {
-    struct err err = ERR_NONE;
-    memset(w, 0, sizeof *w);
-    model_load(&w->model, "tiny-mla", &err);
-    cluster_load(&w->cluster, "h200x8", &err);
-    profile_load(&w->profile, w->cluster.profile, &err);
-    w->cluster.ranks = ranks;
-    w->n_layouts = layout_parse_list(w->layout, layouts, &w->model, ranks, &err);
-    cr_assert_not(err.set, "%s", err.text);
-    w->cost = cost_new(&w->model, &w->cluster, &w->profile, w->layout, w->n_layouts, PAGE_TOKENS);
-    w->config = (struct engine_config){
-        .token_budget = 8192, .max_running = 64, .page_tokens = PAGE_TOKENS, .replicas = 1};
-}
-
-static void release(struct world *w)
-{
-    cost_free(w->cost);
-    profile_release(&w->profile);
-}
-
-static void run(const struct world *w, const char *text, bool exact, struct run_result *out)
-{
-    struct err err = ERR_NONE;
-    struct policy policy;
-    struct engine_config config = w->config;
-    config.exact = exact;
-    cr_assert_eq(policy_new(&policy, text, w->layout, w->n_layouts, &err), 0, "%s", err.text);
-    struct engine_input in = {.cost = w->cost,
-                              .request = w->request,
-                              .n_requests = w->n,
-                              .after = w->after,
-                              .policy = &policy,
-                              .config = &config};
-    cr_assert_eq(engine_run(&in, out, &err), 0, "%s", err.text);
-    policy_release(&policy);
-}
-
-static void add(struct world *w, int64_t arrival_ps, int64_t input_tokens, int64_t output_tokens)
-{
-    w->request[w->n++] = (struct engine_request){
-        .arrival_ps = arrival_ps, .input_tokens = input_tokens, .output_tokens = output_tokens};
-}
-
-/* A step of n requests alike: their prompts when q > 1, else their next tokens. */
-static int64_t step_ps(const struct world *w, int n, int64_t ctx_tokens, int q)
-{
-    struct batch_item item[REQUESTS_MAX];
-    struct step_cost cost;
-    for (int i = 0; i < n; i++)
-        item[i] = (struct batch_item){ctx_tokens, q, 0};
-    cost_step(w->cost, 0, &(struct batch){.n_decode = q > 1 ? 0 : n, .n = n, .item = item}, &cost);
-    return cost.step.a_ps;
+    world_init(w, "tiny-mla", layouts, ranks);
+    world_compile(w, 0);
 }
 
 /* From admission to the last token, of n requests alike that run alone. */
 static int64_t service_ps(const struct world *w, int n, int64_t input_tokens, int64_t output_tokens)
 {
-    int64_t ps = step_ps(w, n, input_tokens, (int)input_tokens);
+    int64_t ps = world_step_ps(w, n, input_tokens, (int)input_tokens);
     for (int64_t made = 1; made < output_tokens; made++)
-        ps += step_ps(w, n, input_tokens + made, 1);
+        ps += world_step_ps(w, n, input_tokens + made, 1);
     return ps;
 }
 
@@ -96,14 +28,14 @@ Test(overload, queueing_times_are_those_of_the_closed_form)
     struct world w;
     make(&w, "tp", 1);
     w.config.kv_blocks = AT_ONCE * PAGES;
-    cr_assert_eq(PAGES * PAGE_TOKENS, INPUT + OUTPUT);
+    cr_assert_eq(PAGES * w.config.page_tokens, INPUT + OUTPUT);
     int64_t served_ps = service_ps(&w, AT_ONCE, INPUT, OUTPUT), gap_ps = served_ps / 2;
     for (int i = 0; i < AT_ONCE * N; i++)
-        add(&w, i / AT_ONCE * gap_ps, INPUT, OUTPUT);
+        world_ask(&w, i / AT_ONCE * gap_ps, INPUT, OUTPUT);
     for (int exact = 0; exact <= 1; exact++) {
         struct run_result r;
         int64_t queued_ps = 0;
-        run(&w, "fixed:tp", exact, &r);
+        world_run(&w, "fixed:tp", exact, &r);
         for (int64_t i = 0; i < w.n; i++) {
             int64_t j = i / AT_ONCE;
             cr_expect_eq(r.request[i].queued_ps, j * (served_ps - gap_ps));
@@ -117,15 +49,15 @@ Test(overload, queueing_times_are_those_of_the_closed_form)
         cr_expect_eq(r.kv_peak_frac, 1);
         run_result_release(&r);
     }
-    release(&w);
+    world_release(&w);
 }
 
 static int64_t count_rejected(struct world *w, const char *policy, int64_t tokens)
 {
     struct run_result r;
     w->n = 0;
-    add(w, 0, tokens - 1, 1);
-    run(w, policy, false, &r);
+    world_ask(w, 0, tokens - 1, 1);
+    world_run(w, policy, false, &r);
     int64_t n = r.rejected;
     run_result_release(&r);
     return n;
@@ -146,15 +78,15 @@ Test(overload, kv_room_is_counted_in_what_each_rank_stores)
     cr_expect_eq(count_rejected(&w, "fixed:dp", 161), 1);
     struct run_result tp, dp;
     w.n = 0;
-    add(&w, 0, 150, 10);
-    add(&w, 0, 150, 10);
-    run(&w, "fixed:tp", false, &tp);
-    run(&w, "fixed:dp", false, &dp);
+    world_ask(&w, 0, 150, 10);
+    world_ask(&w, 0, 150, 10);
+    world_run(&w, "fixed:tp", false, &tp);
+    world_run(&w, "fixed:dp", false, &dp);
     cr_expect_eq(tp.request[1].queued_ps, tp.request[0].finish_ps);
     cr_expect_eq(dp.request[1].queued_ps, 0, "the other rank has room");
     run_result_release(&tp);
     run_result_release(&dp);
-    release(&w);
+    world_release(&w);
 }
 
 Test(overload, kv_room_is_said_once_and_holds_a_page)
@@ -182,11 +114,11 @@ Test(overload, a_request_is_cancelled_where_the_step_of_its_deadline_ends)
 {
     struct world w;
     make(&w, "tp", 1);
-    add(&w, 0, 100, 50);
+    world_ask(&w, 0, 100, 50);
     w.config.deadline_ps = service_ps(&w, 1, 100, 2) + 1;
     for (int exact = 0; exact <= 1; exact++) {
         struct run_result r;
-        run(&w, "fixed:tp", exact, &r);
+        world_run(&w, "fixed:tp", exact, &r);
         expect_end(&r, 0, REQ_CANCELLED, service_ps(&w, 1, 100, 3));
         cr_expect_eq(r.request[0].reason, CANCEL_DEADLINE);
         cr_expect_eq(r.request[0].first_token_ps, service_ps(&w, 1, 100, 1));
@@ -196,23 +128,23 @@ Test(overload, a_request_is_cancelled_where_the_step_of_its_deadline_ends)
         cr_expect_eq(r.slo_met, 0);
         run_result_release(&r);
     }
-    release(&w);
+    world_release(&w);
 }
 
 Test(overload, finishing_at_the_deadline_is_in_time)
 {
     struct world w;
     make(&w, "tp", 1);
-    add(&w, 0, 100, 50);
+    world_ask(&w, 0, 100, 50);
     int64_t served_ps = service_ps(&w, 1, 100, 50);
     for (int early = 0; early <= 1; early++) {
         struct run_result r;
         w.config.deadline_ps = served_ps - early;
-        run(&w, "fixed:tp", false, &r);
+        world_run(&w, "fixed:tp", false, &r);
         expect_end(&r, 0, early ? REQ_CANCELLED : REQ_COMPLETED, served_ps);
         run_result_release(&r);
     }
-    release(&w);
+    world_release(&w);
 }
 
 /* One runs at a time. The second leaves the queue with its client, while the first decodes; the
@@ -223,12 +155,12 @@ Test(overload, a_request_is_cancelled_in_the_queue)
     struct run_result r;
     make(&w, "tp", 1);
     w.config.max_running = 1;
-    int64_t served_ps = service_ps(&w, 1, 100, 50), last_ps = step_ps(&w, 1, 149, 1);
-    add(&w, 0, 100, 50);
-    add(&w, 0, 10, 2);
-    add(&w, served_ps - last_ps, 10, 2);
+    int64_t served_ps = service_ps(&w, 1, 100, 50), last_ps = world_step_ps(&w, 1, 149, 1);
+    world_ask(&w, 0, 100, 50);
+    world_ask(&w, 0, 10, 2);
+    world_ask(&w, served_ps - last_ps, 10, 2);
     w.config.deadline_ps = served_ps - last_ps;
-    run(&w, "fixed:tp", false, &r);
+    world_run(&w, "fixed:tp", false, &r);
     expect_end(&r, 0, REQ_CANCELLED, served_ps - last_ps);
     expect_end(&r, 1, REQ_CANCELLED, served_ps - last_ps);
     cr_expect_eq(r.request[1].queued_ps, r.request[1].finish_ps);
@@ -236,18 +168,17 @@ Test(overload, a_request_is_cancelled_in_the_queue)
     expect_end(&r, 2, REQ_COMPLETED, served_ps - last_ps + service_ps(&w, 1, 10, 2));
     cr_expect_eq(r.request[2].queued_ps, 0);
     run_result_release(&r);
-    release(&w);
+    world_release(&w);
 }
 
 /* 0 is too long for the model; 1 waits for it, 2 for 1; 3 waits for none of them. */
 static void make_session(struct world *w)
 {
-    make(w, "tp", 1);
+    world_init(w, "tiny-mla", "tp", 1);
     w->model.max_context_tokens = 1000;
-    cost_free(w->cost);
-    w->cost = cost_new(&w->model, &w->cluster, &w->profile, w->layout, w->n_layouts, PAGE_TOKENS);
+    world_compile(w, 0);
     for (int i = 0; i < 4; i++)
-        add(w, 0, i == 0 ? 1000 : 10, 1);
+        world_ask(w, 0, i == 0 ? 1000 : 10, 1);
     for (uint32_t i = 1; i < 3; i++) {
         w->request[i].n_after = 1;
         w->request[i].after_at = i - 1;
@@ -261,7 +192,7 @@ Test(overload, a_session_ends_with_a_request_that_was_rejected)
     struct world w;
     struct run_result r;
     make_session(&w);
-    run(&w, "fixed:tp", false, &r);
+    world_run(&w, "fixed:tp", false, &r);
     expect_end(&r, 0, REQ_REJECTED, 0);
     expect_end(&r, 1, REQ_CANCELLED, 7);
     expect_end(&r, 2, REQ_CANCELLED, 14);
@@ -269,7 +200,7 @@ Test(overload, a_session_ends_with_a_request_that_was_rejected)
     cr_expect_eq(r.ended_by[CANCEL_SESSION], 2);
     cr_expect_eq(r.completed, 1);
     run_result_release(&r);
-    release(&w);
+    world_release(&w);
 }
 
 Test(overload, a_session_goes_on_where_that_is_asked_for)
@@ -278,12 +209,12 @@ Test(overload, a_session_goes_on_where_that_is_asked_for)
     struct run_result r;
     make_session(&w);
     w.config.failed_session = SESSION_GO_ON;
-    run(&w, "fixed:tp", false, &r);
+    world_run(&w, "fixed:tp", false, &r);
     cr_expect_eq(r.rejected, 1);
     cr_expect_eq(r.cancelled, 0);
     cr_expect_eq(r.completed, 3);
     run_result_release(&r);
-    release(&w);
+    world_release(&w);
 }
 
 /* Of four alike that come one behind the other, alone at a time, the second waits one service and
@@ -295,17 +226,17 @@ Test(overload, goodput_counts_what_meets_every_limit)
     make(&w, "tp", 1);
     w.config.max_running = 1;
     for (int i = 0; i < 4; i++)
-        add(&w, 0, 100, 50);
+        world_ask(&w, 0, 100, 50);
     w.config.slo_e2e_ps = 2 * service_ps(&w, 1, 100, 50);
-    run(&w, "fixed:tp", false, &r);
+    world_run(&w, "fixed:tp", false, &r);
     cr_expect_eq(r.slo_met, 2);
     cr_expect_eq(r.slo_output_tokens, 100);
     run_result_release(&r);
     w.config.slo_ttft_ps = w.config.slo_e2e_ps / 2;
-    run(&w, "fixed:tp", false, &r);
+    world_run(&w, "fixed:tp", false, &r);
     cr_expect_eq(r.slo_met, 1);
     run_result_release(&r);
-    release(&w);
+    world_release(&w);
 }
 
 /* Two wait for the same three by one list, two by another that says the same. */
@@ -315,7 +246,7 @@ Test(overload, a_shared_list_is_as_good_as_its_copy)
     struct run_result r;
     make(&w, "tp", 1);
     for (int i = 0; i < 7; i++)
-        add(&w, 0, 10, i < 3 ? 5 * (i + 1) : 3);
+        world_ask(&w, 0, 10, i < 3 ? 5 * (i + 1) : 3);
     for (uint32_t k = 0; k < 6; k++)
         w.after[k] = k % 3;
     for (int i = 3; i < 7; i++) {
@@ -323,12 +254,12 @@ Test(overload, a_shared_list_is_as_good_as_its_copy)
         w.request[i].after_at = i % 2 ? 0 : 3;
         w.request[i].delay_ps = 5;
     }
-    run(&w, "fixed:tp", false, &r);
+    world_run(&w, "fixed:tp", false, &r);
     cr_expect_eq(r.completed, 7);
     for (int i = 3; i < 7; i++) {
         cr_expect_eq(r.request[i].arrival_ps, r.request[2].finish_ps + 5);
         cr_expect_eq(r.request[i].finish_ps, r.request[3].finish_ps);
     }
     run_result_release(&r);
-    release(&w);
+    world_release(&w);
 }

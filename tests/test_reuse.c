@@ -1,99 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <criterion/criterion.h>
 
 #include "sim/base/ints.h"
 #include "sim/base/mem.h"
 #include "sim/base/units.h"
-#include "sim/engine/engine.h"
+#include "tests/engine_world.h"
 #include "traces/trace.h"
 
-/* Two ranks of a tiny model; a block is a page of 16 tokens, a request's prompt "ab" blocks a and b
- * and some tokens more. */
-enum { PAGE = 16, REQUESTS_MAX = 16, HASHES_MAX = 4096 };
+/* Two ranks of a tiny model with more memory than is needed; a block is a page of 16 tokens, a
+ * request's prompt "ab" blocks a and b and some tokens more. */
+enum { PAGE = 16 };
 
-struct world {
-    struct model model;
-    struct cluster cluster;
-    struct profile profile;
-    struct layout layout[LAYOUT_MAX];
-    int n_layouts;
-    struct cost *cost;
-    struct engine_config config;
-    struct engine_request request[REQUESTS_MAX];
-    uint64_t hash[HASHES_MAX];
-    int64_t n;
-    size_t n_hashes;
-};
-
-static void world_init(struct world *w, const char *layouts, double memory_bytes)
+static void make(struct world *w, const char *layouts)
 {
-    struct err err = ERR_NONE;
-    memset(w, 0, sizeof *w);
-    model_load(&w->model, "tiny-mla", &err);
-    cluster_load(&w->cluster, "h200x8", &err);
-    profile_load(&w->profile, w->cluster.profile, &err);
-    w->cluster.ranks = 2;
-    w->cluster.reserve_bytes = 0;
-    w->cluster.device.memory_bytes = memory_bytes;
+    world_init(w, "tiny-mla", layouts, 2);
     w->model.max_context_tokens = 1 << 20;
-    w->n_layouts = layout_parse_list(w->layout, layouts, &w->model, w->cluster.ranks, &err);
-    cr_assert_not(err.set, "%s", err.text);
-    w->config = (struct engine_config){.token_budget = 8192,
-                                       .max_running = 64,
-                                       .page_tokens = PAGE,
-                                       .replicas = 1,
-                                       .prefix_cache = true};
-    w->cost = cost_new(&w->model, &w->cluster, &w->profile, w->layout, w->n_layouts, PAGE);
-}
-
-static void world_release(struct world *w)
-{
-    cost_free(w->cost);
-    profile_release(&w->profile);
+    w->config.prefix_cache = true;
+    w->block_tokens = PAGE;
+    world_compile(w, 1e12);
 }
 
 static void ask(struct world *w, int64_t at_ps, const char *blocks, int64_t more_tokens,
                 int64_t output_tokens)
 {
     size_t n = strlen(blocks);
-    w->request[w->n++] = (struct engine_request){.arrival_ps = at_ps,
-                                                 .input_tokens = (int64_t)n * PAGE + more_tokens,
-                                                 .output_tokens = output_tokens,
-                                                 .hash_at = w->n_hashes,
-                                                 .n_hashes = (uint32_t)n};
+    struct engine_request *r = world_ask(w, at_ps, (int64_t)n * PAGE + more_tokens, output_tokens);
+    if (w->n > 1)
+        r->hash_at = r[-1].hash_at + r[-1].n_hashes;
+    r->n_hashes = (uint32_t)n;
     for (size_t i = 0; i < n; i++)
-        w->hash[w->n_hashes++] = (uint64_t)blocks[i];
-}
-
-static struct engine_input input_of(const struct world *w, struct policy *policy)
-{
-    return (struct engine_input){.cost = w->cost,
-                                 .request = w->request,
-                                 .n_requests = w->n,
-                                 .hash = w->hash,
-                                 .block_tokens = PAGE,
-                                 .policy = policy,
-                                 .config = &w->config};
-}
-
-static void run_input(const struct world *w, struct engine_input in, const char *text,
-                      struct run_result *out)
-{
-    struct err err = ERR_NONE;
-    struct policy policy;
-    policy_new(&policy, text, w->layout, w->n_layouts, &err);
-    in.policy = &policy;
-    cr_assert_eq(engine_run(&in, out, &err), 0, "%s", err.text);
-    policy_release(&policy);
-}
-
-static void run_fixed(const struct world *w, const char *layout, struct run_result *out)
-{
-    run_input(w, input_of(w, NULL), layout, out);
+        w->hash[r->hash_at + i] = (uint64_t)blocks[i];
 }
 
 /* A policy that runs the layouts of a list, one a decision, the last one from then on. */
@@ -145,7 +82,7 @@ Test(reuse, two_owners_go_from_dp_to_tp_and_back)
      * To dp: a, b, c, d and a token to owner 0, a and c to owner 1. */
     static const int64_t to_tp[RANKS_MAX] = {2 * PAGE, PAGE + 1};
     static const int64_t to_dp[RANKS_MAX] = {4 * PAGE + 1, 2 * PAGE};
-    world_init(&w, "tp,dp", 1e12);
+    make(&w, "tp,dp");
     ask(&w, 0, "ab", 1, 1);              /* owner 0 */
     ask(&w, PS_PER_S, "ac", 1, 2);       /* owner 1: its a is its own; then tp */
     ask(&w, 2 * PS_PER_S, "acd", 1, 2);  /* owner 0, under tp: finds owner 1's c; then dp */
@@ -153,7 +90,8 @@ Test(reuse, two_owners_go_from_dp_to_tp_and_back)
     ask(&w, 4 * PS_PER_S, "acd", 1, 1);  /* owner 0 has */
     ask(&w, 5 * PS_PER_S, "acd", 1, 1);  /* owner 1 now too */
     ask(&w, 6 * PS_PER_S, "abxy", 1, 1); /* owner 0 kept its b all along */
-    struct engine_input in = input_of(&w, &policy);
+    struct engine_input in = world_input(&w);
+    in.policy = &policy;
     cr_assert_eq(engine_run(&in, &r, &err), 0, "%s", err.text);
     cr_assert_eq(r.switches, 2);
     for (int i = 0; i < 7; i++)
@@ -171,16 +109,12 @@ Test(reuse, a_found_prefix_is_attended_to_but_not_computed)
 {
     struct world w;
     struct run_result r;
-    struct step_cost step;
-    struct batch_item item = {2 * PAGE, PAGE, 0};
-    struct batch batch = {.n_decode = 0, .n = 1, .item = &item};
-    world_init(&w, "tp", 1e12);
+    make(&w, "tp");
     ask(&w, 0, "ab", 0, 1);
     ask(&w, PS_PER_S, "ab", 0, 1);
-    run_fixed(&w, "tp", &r);
-    cost_step(w.cost, 0, &batch, &step);
+    world_run(&w, "tp", false, &r);
     cr_expect_eq(r.request[1].cached_tokens, PAGE);
-    cr_expect_eq(r.request[1].first_token_ps, PS_PER_S + step.step.a_ps);
+    cr_expect_eq(r.request[1].first_token_ps, PS_PER_S + world_step_ps(&w, 1, 2 * PAGE, PAGE));
     run_result_release(&r);
     world_release(&w);
 }
@@ -190,11 +124,11 @@ Test(reuse, what_lands_meanwhile_is_not_computed_twice)
 {
     struct world w;
     struct run_result r;
-    world_init(&w, "tp", 1e12);
+    make(&w, "tp");
     w.config.token_budget = PAGE;
     ask(&w, 0, "abcd", 1, 1);
     ask(&w, 0, "abcd", 1, 1);
-    run_fixed(&w, "tp", &r);
+    world_run(&w, "tp", false, &r);
     cr_expect_eq(r.request[0].cached_tokens, 0);
     cr_expect_eq(r.request[1].cached_tokens, 4 * PAGE);
     cr_expect_eq(r.steps, 5); /* the fifth takes the last token of both */
@@ -205,28 +139,23 @@ Test(reuse, what_lands_meanwhile_is_not_computed_twice)
 /* Memory for one request and a page: two fit when they share all but their last page. */
 Test(reuse, running_requests_share_pages)
 {
+    enum { PAGES = 100 };
     for (int cache = 0; cache <= 1; cache++) {
         struct world w;
         struct run_result r;
-        char blocks[128] = "";
-        world_init(&w, "tp", 1e12);
-        double spare = 100 * cost_capacity(w.cost, 0)->page_bytes;
-        double other = 1e12 * w.cluster.memory_frac - (double)cost_capacity(w.cost, 0)->pages *
-                                                          cost_capacity(w.cost, 0)->page_bytes;
-        world_release(&w);
-        world_init(&w, "tp", (other + spare) / w.cluster.memory_frac);
-        int64_t pages = cost_capacity(w.cost, 0)->pages;
-        cr_assert(pages > 50 && pages < 120, "%d pages", (int)pages);
+        char blocks[PAGES] = "";
+        make(&w, "tp");
+        w.config.kv_blocks = PAGES;
         w.config.prefix_cache = cache;
-        for (int64_t i = 0; i < pages - 2; i++)
+        for (int i = 0; i < PAGES - 2; i++)
             blocks[i] = (char)(1 + i);
         ask(&w, 0, blocks, 1, PAGE - 1);
         ask(&w, 0, blocks, 1, PAGE - 1);
-        run_fixed(&w, "tp", &r);
+        world_run(&w, "tp", false, &r);
         cr_expect_eq(r.completed, 2);
         cr_expect_eq(r.request[1].first_token_ps < r.request[0].finish_ps, cache == 1);
-        cr_expect_eq(r.request[1].cached_tokens, cache * (pages - 2) * PAGE);
-        cr_expect_eq(r.kv_peak_frac, cache ? 1 : (double)(pages - 1) / (double)pages);
+        cr_expect_eq(r.request[1].cached_tokens, cache * (PAGES - 2) * PAGE);
+        cr_expect_eq(r.kv_peak_frac, cache ? 1 : (double)(PAGES - 1) / PAGES);
         run_result_release(&r);
         world_release(&w);
     }
@@ -237,14 +166,14 @@ Test(reuse, owners_by_prefix_go_where_the_blocks_are)
     struct world w;
     struct run_result r;
     static const int64_t cached[] = {0, 0, 1, 2, 0};
-    world_init(&w, "dp", 1e12);
+    make(&w, "dp");
     w.config.owners = OWNER_PREFIX;
     ask(&w, 0, "ab", 1, 1);              /* owner 0 */
     ask(&w, PS_PER_S, "xy", 1, 1);       /* owner 1 by turns */
     ask(&w, 2 * PS_PER_S, "xz", 1, 1);   /* owner 0's turn, but 1 has x */
     ask(&w, 3 * PS_PER_S, "abcd", 1, 1); /* owner 0 has two blocks */
     ask(&w, 4 * PS_PER_S, "q", 1, 1);
-    run_fixed(&w, "dp", &r);
+    world_run(&w, "dp", false, &r);
     for (int i = 0; i < 5; i++)
         cr_expect_eq(r.request[i].cached_tokens, cached[i] * PAGE, "request %d", i);
     run_result_release(&r);
@@ -319,18 +248,18 @@ static void one_after_another(struct replay *p)
 static void replay_run(const struct replay *p, struct run_result *out)
 {
     struct world w;
-    world_init(&w, "tp", 1e18);
+    world_init(&w, "tiny-mla", "tp", 2);
+    w.model.max_context_tokens = 1 << 20;
+    w.config.prefix_cache = true;
     w.config.page_tokens = 64;
-    cost_free(w.cost);
-    w.cost = cost_new(&w.model, &w.cluster, &w.profile, w.layout, 1, 64);
-    struct engine_input in = {.cost = w.cost,
-                              .request = p->request,
-                              .n_requests = (int64_t)p->trace.n,
-                              .after = p->after,
-                              .hash = p->trace.hash,
-                              .block_tokens = p->trace.block_tokens,
-                              .config = &w.config};
-    run_input(&w, in, "tp", out);
+    world_compile(&w, 1e18);
+    struct engine_input in = world_input(&w);
+    in.request = p->request;
+    in.n_requests = (int64_t)p->trace.n;
+    in.after = p->after;
+    in.hash = p->trace.hash;
+    in.block_tokens = p->trace.block_tokens;
+    world_run_input(&w, in, "tp", out);
     cr_expect_eq(out->cache_evictions, 0);
     cr_expect_eq(out->completed, in.n_requests);
     world_release(&w);

@@ -35,7 +35,7 @@ static void add_chunk(struct group *g, uint32_t req, int64_t q)
     g->item = xgrow(g->item, &g->cap_item, at + 1, sizeof *g->item);
     g->item_req = xgrow(g->item_req, &g->cap_item_req, at + 1, sizeof *g->item_req);
     g->chunk[i] = (struct chunk){req, (int32_t)q};
-    g->item[at] = (struct batch_item){f->kv_tokens + q, (int32_t)q, f->owner};
+    g->item[at] = (struct batch_item){f->kv_tokens + q, (int32_t)q, f->held.owner};
     g->item_req[at] = req;
 }
 
@@ -49,7 +49,7 @@ int64_t group_build(struct group *g, bool owned)
     budget_init(&budget, g, owned);
     for (size_t i = 0; i < g->n_prefill; i++) {
         const struct flight *f = &g->engine->flight[g->prefill[i]];
-        int64_t *left = &budget.left[owned ? f->owner : 0];
+        int64_t *left = &budget.left[owned ? f->held.owner : 0];
         int64_t todo = f->prefill_tokens - f->kv_tokens;
         int64_t q = todo < *left ? todo : *left;
         if (q <= 0 && !owned)
@@ -78,9 +78,9 @@ void group_live_tokens(const struct group *g, int64_t *ctx_tokens)
         ctx_tokens[r] = g->leaving_tokens[r];
     for (size_t i = 0; i < g->n_decode; i++)
         ctx_tokens[g->item[i].owner] +=
-            g->item[i].ctx_tokens - 1 - g->engine->flight[g->item_req[i]].shared_tokens;
+            g->item[i].ctx_tokens - 1 - g->engine->flight[g->item_req[i]].held.shared_tokens;
     for (size_t i = 0; i < g->n_prefill; i++) {
         const struct flight *f = &g->engine->flight[g->prefill[i]];
-        ctx_tokens[f->owner] += f->kv_tokens - f->shared_tokens;
+        ctx_tokens[f->held.owner] += f->kv_tokens - f->held.shared_tokens;
     }
 }

@@ -55,7 +55,7 @@ void group_expire(struct group *g, uint32_t req, int64_t now_ps)
 {
     g->due = xgrow(g->due, &g->cap_due, g->n_due + 1, sizeof *g->due);
     g->due[g->n_due++] = req;
-    group_interrupt(g, now_ps);
+    group_notify(g, now_ps, now_ps);
 }
 
 static size_t place_of(const uint32_t *id, size_t n, uint32_t req)
@@ -68,7 +68,7 @@ static size_t place_of(const uint32_t *id, size_t n, uint32_t req)
 
 static void drop(struct group *g, uint32_t req, int64_t left_tokens)
 {
-    group_drop_kv(g, req);
+    group_drop_kv(g, req, &g->engine->flight[req].held);
     g->remaining_tokens -= left_tokens;
 }
 

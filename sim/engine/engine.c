@@ -50,10 +50,9 @@ static void push_deadline(struct simulation *s, int64_t req)
 /* One more waits in the group: the first boundary not before from_ps sees it. */
 static void announce(struct simulation *s, struct group *g, int64_t from_ps)
 {
-    if (!g->step.running)
-        group_wake(g, s->now_ps);
-    else if (g->waiting.n == 1) /* behind others it waits for what they wait for */
-        group_interrupt(g, from_ps);
+    /* Behind others it waits for what they wait for. */
+    if (!g->step.running || g->waiting.n == 1)
+        group_notify(g, s->now_ps, from_ps);
 }
 
 /* Loads are those that steps which ended before from_ps have left. */
@@ -110,10 +109,7 @@ static void on_transfer_end(struct simulation *s, const struct event *e)
     struct group *to = &s->group[f->group];
     s->engine.out->events++;
     group_land(to, (uint32_t)e->sequence, s->now_ps);
-    if (!to->step.running)
-        group_wake(to, s->now_ps);
-    else
-        group_interrupt(to, s->now_ps);
+    group_notify(to, s->now_ps, s->now_ps);
 }
 
 static void on_deadline(struct simulation *s, const struct event *e)

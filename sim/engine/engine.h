@@ -36,8 +36,7 @@ enum admission {
 /* fewest requests | fewest held tokens | longest cached prefix, then fewest requests */
 enum owner_rule { OWNER_COUNT, OWNER_KV, OWNER_PREFIX };
 enum router_rule { ROUTE_ROUND_ROBIN, ROUTE_LEAST_LOADED, ROUTE_PREFIX_AFFINITY }; /* router.h */
-/* Of a request that ended without its output: what waits for it is cancelled | comes all the same
- */
+/* Of one that ended without its output: what waits for it is cancelled | comes all the same. */
 enum failed_session { SESSION_END, SESSION_GO_ON };
 
 struct engine_config {
@@ -187,8 +186,7 @@ struct engine_input {
     const struct engine_request *request;
     int64_t n_requests;
     const uint32_t *after; /* what requests wait for: places in `request`, each before their own */
-    const uint64_t
-        *hash; /* each stands for block_tokens of a prompt and all before them, or NULL */
+    const uint64_t *hash;  /* each of block_tokens of a prompt and all before them; or NULL */
     int64_t block_tokens;  /* positive with config->prefix_cache */
     struct policy *policy; /* one per replica, fresh; then one per prefill replica */
     const struct engine_config *config;

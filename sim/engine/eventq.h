@@ -12,8 +12,7 @@
 #include <stdint.h>
 
 enum event_kind {
-    EV_ARRIVAL, /* sequence = request: everything that arrives now is seen by a step that starts now
-                 */
+    EV_ARRIVAL,      /* sequence = request: a step that starts now sees all that arrives now */
     EV_TRANSFER_END, /* sequence = request: its KV is there for a step that starts now */
     EV_DEADLINE,     /* sequence = request: it is cancelled at a step end that comes now */
     EV_STEP_END,     /* sequence = group */

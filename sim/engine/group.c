@@ -35,11 +35,21 @@ void group_init(struct group *g, struct engine *e, int id, struct policy *policy
     g->last_owner = g->kv.ranks - 1;
 }
 
+/* Everything has left, and every page and token that was counted is no longer. */
+static bool is_empty(const struct group *g)
+{
+    int64_t left = g->queued_tokens | g->remaining_tokens;
+    for (int l = 0; l < g->kv.n_layouts; l++)
+        left |= kv_busiest(&g->kv, l);
+    for (int r = 0; r < g->kv.ranks; r++)
+        left |= g->n_of_owner[r] | g->held_of_owner[r] | g->leaving_tokens[r];
+    return left == 0 && group_running(g) == 0 && g->waiting.n == 0 && g->n_moving == 0 &&
+           g->landed.n == 0 && g->n_due == 0;
+}
+
 void group_release(struct group *g)
 {
-    /* Every page that was taken has been given back. */
-    for (int l = 0; l < g->kv.n_layouts; l++)
-        assert(g->engine->err->set || kv_busiest(&g->kv, l) == 0);
+    assert(g->engine->err->set || is_empty(g));
     g->engine->out->cache_evictions += g->prefix.evicted;
     prefix_release(&g->prefix);
     queue_release(&g->waiting);
@@ -150,111 +160,23 @@ void group_note_left(struct group *g, uint32_t req)
     g->engine->out->request[req].queued_ps += g->now_ps - g->engine->flight[req].queued_since_ps;
 }
 
-static int64_t owner_load(const struct group *g, int owner)
-{
-    return g->engine->config->owners == OWNER_KV ? g->held_of_owner[owner] : g->n_of_owner[owner];
-}
-
-static bool is_better_owner(const struct group *g, uint32_t req, int a, int b)
-{
-    int64_t more = 0;
-    if (g->engine->config->owners == OWNER_PREFIX)
-        more = group_cached_tokens(g, req, a) - group_cached_tokens(g, req, b);
-    return more != 0 ? more > 0 : owner_load(g, a) < owner_load(g, b);
-}
-
-/* Blocks that running requests use already take no room. */
-static bool has_room(const struct group *g, uint32_t req, int owner, int64_t tokens)
-{
-    int place = kv_place(&g->kv, g->layout, owner);
-    return kv_has_room(&g->kv, g->layout, owner, tokens) ||
-           kv_has_room(&g->kv, g->layout, owner, tokens - group_used_tokens(g, req, place));
-}
-
-/* The best owner with room, ties going round; -1 when none has room. */
-static int choose_owner(const struct group *g, uint32_t req, int64_t tokens, bool must_fit)
-{
-    int best = -1;
-    for (int i = 1; i <= g->kv.ranks; i++) {
-        int owner = (g->last_owner + i) % g->kv.ranks;
-        if (must_fit && !has_room(g, req, owner, tokens))
-            continue;
-        if (best < 0 || is_better_owner(g, req, owner, best))
-            best = owner;
-    }
-    return best;
-}
-
 void group_hold_kv(struct group *g, uint32_t req, int owner, int64_t tokens)
 {
     struct flight *f = &g->engine->flight[req];
-    f->owner = g->last_owner = owner;
     f->admitted = g->admissions++;
-    f->held_tokens = tokens;
-    f->shared_tokens = 0;
+    f->held = (struct held){.owner = owner, .tokens = tokens};
     kv_add(&g->kv, owner, tokens);
     g->n_of_owner[owner]++;
     g->held_of_owner[owner] += tokens;
+    g->last_owner = owner;
 }
 
-void group_drop_kv(struct group *g, uint32_t req)
+void group_drop_kv(struct group *g, uint32_t req, struct held *h)
 {
-    struct flight *f = &g->engine->flight[req];
-    kv_remove(&g->kv, f->owner, f->held_tokens - f->shared_tokens);
-    group_unshare(g, req, f->owner, &f->shared_tokens);
-    g->n_of_owner[f->owner]--;
-    g->held_of_owner[f->owner] -= f->held_tokens;
-}
-
-static int64_t tokens_to_hold(const struct group *g, uint32_t req)
-{
-    const struct engine_request *r = &g->engine->request[req];
-    const struct flight *f = &g->engine->flight[req];
-    if (g->prompts_only)
-        return r->input_tokens;
-    if (g->engine->config->admission == ADMIT_RESERVE)
-        return r->input_tokens + r->output_tokens;
-    /* The prompt, what was made before a preemption, and the row of the first decode step. */
-    return r->input_tokens + (f->kv_elsewhere ? 0 : f->made_tokens) + 1;
-}
-
-static void start_prefill(struct group *g, uint32_t req, int owner, int64_t tokens)
-{
-    struct flight *f = &g->engine->flight[req];
-    f->kv_tokens = 0;
-    f->prefill_tokens = g->engine->request[req].input_tokens + f->made_tokens;
-    group_hold_kv(g, req, owner, tokens);
-    group_note_left(g, req);
-    g->remaining_tokens += group_output_goal(g, req) - f->made_tokens;
-    g->prefill = xgrow(g->prefill, &g->cap_prefill, g->n_prefill + 1, sizeof *g->prefill);
-    g->prefill[g->n_prefill++] = req;
-    group_reuse(g, req);
-}
-
-void group_admit(struct group *g)
-{
-    for (size_t i = 0; i < g->n_prefill; i++)
-        group_reuse(g, g->prefill[i]);
-    while (g->waiting.n > 0 &&
-           group_running(g) + (int64_t)g->n_moving < g->engine->config->max_running) {
-        bool idle = group_running(g) == 0 && g->n_moving == 0;
-        bool over = !kv_fits(&g->kv, g->layout); /* of one that fits elsewhere, and only alone */
-        if ((g->admission_held || g->pending >= 0 || over) && !idle)
-            return;
-        uint32_t req = g->waiting.id[g->waiting.head];
-        int64_t tokens = tokens_to_hold(g, req);
-        int owner = choose_owner(g, req, tokens, true);
-        /* Alone it fits some layout, or it would have been rejected: the policy has to go there. */
-        if (owner < 0 && idle)
-            owner = choose_owner(g, req, tokens, false);
-        if (owner < 0)
-            return;
-        queue_pop_front(&g->waiting);
-        if (g->engine->flight[req].kv_elsewhere)
-            group_fetch(g, req, owner, tokens);
-        else
-            start_prefill(g, req, owner, tokens);
-    }
+    kv_remove(&g->kv, h->owner, h->tokens - h->shared_tokens);
+    group_unshare(g, req, h);
+    g->n_of_owner[h->owner]--;
+    g->held_of_owner[h->owner] -= h->tokens;
 }
 
 void group_remove_decode(struct group *g, size_t i)
@@ -271,63 +193,6 @@ void group_remove_prefill(struct group *g, size_t i)
     memmove(&g->prefill[i], &g->prefill[i + 1], behind * sizeof *g->prefill);
 }
 
-static bool is_over(const struct group *g, int owner)
-{
-    return kv_used(&g->kv, g->layout, owner) > g->kv.pool[g->layout].pages;
-}
-
-static bool is_younger(const struct group *g, uint32_t req, int64_t than, int owner)
-{
-    const struct flight *f = &g->engine->flight[req];
-    return f->admitted > than && (f->owner == owner || !g->kv.pool[g->layout].owned);
-}
-
-static void preempt(struct group *g, uint32_t req, int64_t made_tokens)
-{
-    struct flight *f = &g->engine->flight[req];
-    f->made_tokens = made_tokens;
-    group_drop_kv(g, req);
-    g->remaining_tokens -= group_output_goal(g, req) - made_tokens;
-    f->queued_since_ps = g->now_ps;
-    queue_push_front(&g->waiting, req);
-    g->queued_tokens += group_work_tokens(g, req);
-    g->engine->out->request[req].preemptions++;
-    g->engine->out->preemptions++;
-}
-
-/* False when none runs there: the room is kept for KV on its way. */
-static bool preempt_youngest(struct group *g, int owner)
-{
-    int64_t admitted = -1;
-    size_t at = 0;
-    bool decoding = false;
-    for (size_t i = 0; i < g->n_decode; i++)
-        if (is_younger(g, g->item_req[i], admitted, owner)) {
-            admitted = g->engine->flight[g->item_req[i]].admitted;
-            at = i;
-            decoding = true;
-        }
-    for (size_t i = 0; i < g->n_prefill; i++)
-        if (is_younger(g, g->prefill[i], admitted, owner)) {
-            admitted = g->engine->flight[g->prefill[i]].admitted;
-            at = i;
-            decoding = false;
-        }
-    if (admitted < 0)
-        return false;
-    if (decoding) {
-        uint32_t req = g->item_req[at];
-        int64_t left = g->decode_end[at] - g->decode_steps;
-        group_remove_decode(g, at);
-        preempt(g, req, g->engine->request[req].output_tokens - left);
-    } else {
-        uint32_t req = g->prefill[at];
-        group_remove_prefill(g, at);
-        preempt(g, req, g->engine->flight[req].made_tokens);
-    }
-    return true;
-}
-
 void group_note_peak(struct group *g)
 {
     int64_t pages = g->kv.pool[g->layout].pages;
@@ -336,14 +201,6 @@ void group_note_peak(struct group *g)
         g->engine->out->kv_peak_frac = frac;
     if (g->prefix.block_tokens > 0)
         prefix_trim(&g->prefix, g->layout);
-}
-
-void group_make_room(struct group *g)
-{
-    int pools = g->kv.pool[g->layout].owned ? g->kv.ranks : 1;
-    for (int owner = 0; owner < pools; owner++)
-        while (is_over(g, owner) && preempt_youngest(g, owner))
-            ;
 }
 
 static void record_times(struct run_result *out, const struct engine_config *config,
@@ -370,7 +227,7 @@ static void finish(struct group *g, uint32_t req, int64_t now_ps)
 {
     struct run_result *out = g->engine->out;
     const struct engine_request *r = &g->engine->request[req];
-    group_drop_kv(g, req);
+    group_drop_kv(g, req, &g->engine->flight[req].held);
     if (request_is_late(g->engine, req, now_ps)) {
         request_fail(g->engine, req, CANCEL_DEADLINE, now_ps);
         return;
@@ -392,9 +249,9 @@ static void grow_held(struct group *g, int64_t n)
         struct flight *f = &g->engine->flight[g->item_req[i]];
         if (g->decode_end[i] <= g->decode_steps)
             continue;
-        kv_grow(&g->kv, f->owner, f->held_tokens, f->held_tokens + n);
-        f->held_tokens += n;
-        g->held_of_owner[f->owner] += n;
+        kv_grow(&g->kv, f->held.owner, f->held.tokens, f->held.tokens + n);
+        f->held.tokens += n;
+        g->held_of_owner[f->held.owner] += n;
     }
 }
 
@@ -433,7 +290,7 @@ void group_start_decode(struct group *g, uint32_t req)
     g->item = xgrow(g->item, &g->cap_item, i + 1, sizeof *g->item);
     g->item_req = xgrow(g->item_req, &g->cap_item_req, i + 1, sizeof *g->item_req);
     g->decode_end = xgrow(g->decode_end, &g->cap_end, i + 1, sizeof *g->decode_end);
-    g->item[i] = (struct batch_item){f->prefill_tokens + 1, 1, f->owner};
+    g->item[i] = (struct batch_item){f->prefill_tokens + 1, 1, f->held.owner};
     g->item_req[i] = req;
     g->decode_end[i] = g->decode_steps + g->engine->request[req].output_tokens - f->made_tokens;
 }

@@ -21,22 +21,27 @@
 #include "sim/engine/queue.h"
 #include "sim/engine/waits.h"
 
+/* A request's KV in a group. */
+struct held {
+    int32_t owner;
+    int64_t tokens;        /* what its pages are counted for */
+    int64_t shared_tokens; /* of these, at the front, in blocks of the prefix cache */
+};
+
 /* What the engine knows of a request while it is in flight. */
 struct flight {
     int64_t made_tokens;    /* output tokens so far; stale in decode, see decode_end */
     int64_t kv_tokens;      /* prefill: how far it has come */
     int64_t prefill_tokens; /* its goal: input, and after a preemption what was made as well */
-    int64_t held_tokens;    /* what its KV pages are counted for */
-    int64_t shared_tokens;  /* of these, at the front, in blocks of the prefix cache */
     int64_t admitted;       /* order of admission, for choosing whom to preempt */
     int64_t queued_since_ps, moving_since_ps;
-    int32_t owner;
+    int32_t group;    /* where it waits, runs or goes to */
+    struct held held; /* there, from its admission on */
     /* From the last chunk in a prefill group until the KV is in the group that decodes. */
     bool kv_elsewhere;
-    bool is_due;                    /* its client has left meanwhile */
-    int32_t from_group, from_owner; /* where it is, */
-    int64_t from_shared_tokens;     /* so many of them in blocks of the cache there */
-    int32_t group;                  /* where it waits, runs or goes to */
+    bool is_due;        /* its client has left meanwhile */
+    int32_t from_group; /* where its KV is, */
+    struct held from;   /* and what it holds there */
 };
 
 /* A prefill chunk of the batch being built. */
@@ -63,7 +68,7 @@ struct group {
     int layout;
     int pending;         /* layout to switch to once the batch is finished (drain), or -1 */
     int wanted;          /* what the policy last wanted in vain, or -1 */
-    bool admission_held; /* until that one fits */
+    bool admission_held; /* until that one fits, or nothing runs that it was for */
     int owed_from; /* a drained switch left this layout and is charged to the next step, or -1 */
     bool wake_due;
 
@@ -141,10 +146,6 @@ int64_t group_load_with(const struct group *g, uint32_t req, int64_t before_ps);
 bool group_arrive(struct group *g, uint32_t req, int64_t now_ps);
 /* The same for one that was prefilled elsewhere, and is known to fit. */
 void group_enqueue(struct group *g, uint32_t req, int64_t now_ps);
-/* Move requests from the queue to prefill, or send for their KV, while they fit. */
-void group_admit(struct group *g);
-/* On demand: preempt the youngest until the running requests fit the current layout. */
-void group_make_room(struct group *g);
 /* As steps start, or before the last one of a jump: record how full the fullest pool of the current
  * layout is, and evict cached blocks for which that leaves no room. */
 void group_note_peak(struct group *g);
@@ -154,12 +155,18 @@ void group_advance(struct group *g, int64_t n, int64_t now_ps);
 
 /* A request takes KV at an owner, gives back what it held at one, or has its next row in decode. */
 void group_hold_kv(struct group *g, uint32_t req, int owner, int64_t tokens);
-void group_drop_kv(struct group *g, uint32_t req);
+void group_drop_kv(struct group *g, uint32_t req, struct held *h);
 void group_start_decode(struct group *g, uint32_t req);
-/* Out of one of the three places where a request can be. */
+/* Out of decode, out of prefill; one that has been taken out of the queue. */
 void group_remove_decode(struct group *g, size_t i);
 void group_remove_prefill(struct group *g, size_t i);
-void group_note_left(struct group *g, uint32_t req); /* the queue: it has been taken out */
+void group_note_left(struct group *g, uint32_t req);
+
+/* admission.c: move requests from the queue to prefill, or send for their KV, while they fit. */
+void group_admit(struct group *g);
+/* On demand: preempt the youngest until the running requests fit the current layout. One that is
+ * alone stays, as the policy has to go where it fits, unless the group drains. */
+void group_make_room(struct group *g);
 
 /* handover.c: its prompt is done here: its KV stays until it is told to leave. */
 void group_hand_over(struct group *g, uint32_t req, int64_t now_ps);
@@ -177,8 +184,8 @@ void group_cancel_moving(struct engine *e, uint32_t req, int64_t now_ps);
 void request_fail(struct engine *e, uint32_t req, enum end_reason reason, int64_t now_ps);
 /* Would it be past its deadline if it finished now? */
 bool request_is_late(const struct engine *e, uint32_t req, int64_t now_ps);
-/* Its client leaves now: it will be cancelled at the first boundary not before; while its KV is on
- * its way, when that is there. */
+/* Its client leaves now: it will be cancelled at the first boundary not before, at once where no
+ * step runs; while its KV is on its way, when that is there. */
 void group_expire(struct group *g, uint32_t req, int64_t now_ps);
 /* At a boundary: cancel those. */
 void group_cancel_due(struct group *g);
@@ -198,14 +205,15 @@ int64_t group_used_tokens(const struct group *g, uint32_t req, int place);
 void group_reuse(struct group *g, uint32_t req);
 /* What it has computed of its prompt becomes blocks that others may use; it lets go of them. */
 void group_share(struct group *g, uint32_t req);
-void group_unshare(struct group *g, uint32_t req, int owner, int64_t *shared_tokens);
+void group_unshare(struct group *g, uint32_t req, struct held *h);
 
 /* step.c: at a step boundary: admit, ask the policy, switch, and schedule the next step or go idle.
  */
 void group_boundary(struct group *g, int64_t now_ps);
 /* The step in progress ends now: account for it, then the boundary. */
 void group_step_end(struct group *g, int64_t now_ps);
-/* Something happened: cut the planned steps at the first boundary not before from_ps. */
-void group_interrupt(struct group *g, int64_t from_ps);
+/* Something happened: an idle group wakes now; planned steps are cut at the first boundary not
+ * before from_ps. */
+void group_notify(struct group *g, int64_t now_ps, int64_t from_ps);
 
 #endif

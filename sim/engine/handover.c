@@ -12,11 +12,10 @@ void group_hand_over(struct group *g, uint32_t req, int64_t now_ps)
     struct flight *f = &g->engine->flight[req];
     f->kv_elsewhere = true;
     f->from_group = g->id;
-    f->from_owner = f->owner;
-    f->from_shared_tokens = f->shared_tokens;
+    f->from = f->held;
+    f->held = (struct held){0};
     g->n_moving++;
-    g->leaving_tokens[f->owner] += f->prefill_tokens - f->shared_tokens;
-    f->shared_tokens = 0;
+    g->leaving_tokens[f->from.owner] += f->from.tokens - f->from.shared_tokens;
     eventq_push(g->engine->events,
                 (struct event){.time_ps = now_ps, .kind = EV_HANDOVER, .sequence = req});
 }
@@ -46,13 +45,9 @@ static void leave(struct engine *e, uint32_t req, int64_t now_ps)
 {
     struct flight *f = &e->flight[req];
     struct group *from = &e->group[f->from_group];
-    int64_t own_tokens = f->prefill_tokens - f->from_shared_tokens;
     from->n_moving--;
-    from->leaving_tokens[f->from_owner] -= own_tokens;
-    kv_remove(&from->kv, f->from_owner, own_tokens);
-    group_unshare(from, req, f->from_owner, &f->from_shared_tokens);
-    from->n_of_owner[f->from_owner]--;
-    from->held_of_owner[f->from_owner] -= f->prefill_tokens;
+    from->leaving_tokens[f->from.owner] -= f->from.tokens - f->from.shared_tokens;
+    group_drop_kv(from, req, &f->from);
     if (!from->step.running && from->waiting.n > 0)
         group_wake(from, now_ps);
 }
@@ -81,7 +76,7 @@ void group_join(struct group *g)
         g->queued_tokens -= left_tokens;
         g->engine->out->request[req].moving_ps += g->now_ps - f->moving_since_ps;
         if (f->is_due) {
-            group_drop_kv(g, req);
+            group_drop_kv(g, req, &f->held);
             request_fail(g->engine, req, CANCEL_DEADLINE, g->now_ps);
             continue;
         }

@@ -31,7 +31,7 @@ static int64_t run_tokens(const struct group *g, uint32_t req, int place,
     if (g->prefix.block_tokens == 0 || f->kv_elsewhere) /* that brings all of its KV */
         return 0;
     int64_t all = g->engine->request[req].input_tokens + f->made_tokens;
-    int64_t end = blocks_in(g, req, all - 1), n = f->shared_tokens / g->prefix.block_tokens;
+    int64_t end = blocks_in(g, req, all - 1), n = f->held.shared_tokens / g->prefix.block_tokens;
     while (n < end && counts(&g->prefix, place, block_hash(g, req, n)))
         n++;
     return n * g->prefix.block_tokens;
@@ -50,19 +50,19 @@ int64_t group_used_tokens(const struct group *g, uint32_t req, int place)
 static void take_next(struct group *g, uint32_t req)
 {
     struct flight *f = &g->engine->flight[req];
-    int64_t block = f->shared_tokens / g->prefix.block_tokens;
-    prefix_take(&g->prefix, f->owner, block_hash(g, req, block));
-    f->shared_tokens += g->prefix.block_tokens;
+    int64_t block = f->held.shared_tokens / g->prefix.block_tokens;
+    prefix_take(&g->prefix, f->held.owner, block_hash(g, req, block));
+    f->held.shared_tokens += g->prefix.block_tokens;
 }
 
 void group_reuse(struct group *g, uint32_t req)
 {
     struct flight *f = &g->engine->flight[req];
     struct request_result *result = &g->engine->out->request[req];
-    int64_t cached = group_cached_tokens(g, req, kv_place(&g->kv, g->layout, f->owner));
+    int64_t cached = group_cached_tokens(g, req, kv_place(&g->kv, g->layout, f->held.owner));
     if (cached <= f->kv_tokens)
         return;
-    while (f->shared_tokens < cached)
+    while (f->held.shared_tokens < cached)
         take_next(g, req);
     if (result->preemptions == 0)
         result->cached_tokens += cached - f->kv_tokens;
@@ -75,14 +75,15 @@ void group_share(struct group *g, uint32_t req)
     if (g->prefix.block_tokens == 0)
         return;
     int64_t end = blocks_in(g, req, f->kv_tokens) * g->prefix.block_tokens;
-    while (f->shared_tokens < end)
+    while (f->held.shared_tokens < end)
         take_next(g, req);
 }
 
-void group_unshare(struct group *g, uint32_t req, int owner, int64_t *shared_tokens)
+void group_unshare(struct group *g, uint32_t req, struct held *h)
 {
-    while (*shared_tokens > 0) {
-        *shared_tokens -= g->prefix.block_tokens;
-        prefix_drop(&g->prefix, owner, block_hash(g, req, *shared_tokens / g->prefix.block_tokens));
+    while (h->shared_tokens > 0) {
+        h->shared_tokens -= g->prefix.block_tokens;
+        prefix_drop(&g->prefix, h->owner,
+                    block_hash(g, req, h->shared_tokens / g->prefix.block_tokens));
     }
 }

@@ -287,9 +287,11 @@ void group_step_end(struct group *g, int64_t now_ps)
     group_boundary(g, now_ps);
 }
 
-void group_interrupt(struct group *g, int64_t from_ps)
+void group_notify(struct group *g, int64_t now_ps, int64_t from_ps)
 {
     struct step *s = &g->step;
+    if (!s->running)
+        group_wake(g, now_ps);
     if (!s->running || s->n == 1)
         return;
     int64_t n = seg_steps_to_reach(s->cost, from_ps - s->start_ps);
