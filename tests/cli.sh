@@ -234,6 +234,37 @@ expect_part "fit --collectives: so does the table" "alone.csv: collectives of a 
 expect_part "fit --collectives: the profile can be used" "profile  told: measured" \
     "$(run explain $slice --context 4K --profile ./told.json)"
 
+## fit: a table of speeds, here the SPLASH paper's table 4, whose repeats are alike in part
+awk -F, '/^#/ { next } !n++ { split($0, name); print "layout,input_len,batch,output_len,throughput_tok_s"; next }
+    { for (i = 4; i <= 7; i++) { row = name[i] "," $2 "," $3 ",1024," 1000 * $i; if (!seen[row]++) print row } }' \
+    "$samples/../../hw/papers/splash/table4.csv" >table4_b200.csv
+paper="--model glm-5.3 --cluster b200x8 --decode-layout dp"
+run fit table4_b200.csv $paper -o b200.json >fit.txt
+expect "fit TABLE: exit code" 0 $?
+expect "fit TABLE fits 80 columns" 1 "$(($(widest <fit.txt) <= 80))"
+expect "fit TABLE: errors by layout, then held out" "all tp cp dp dop all tp cp dp dop" \
+    "$(sed -n 's/^\(all\|tp\|cp\|dp\|dop\)  .*/\1/p' fit.txt | xargs)"
+expect "fit TABLE: errors are below 15%, and larger held out" "1 1" \
+    "$(awk '$1 == "all" { e[++n] = $3 + 0 } END { print (e[1] < 15), (e[1] < e[2] && e[2] < 15) }' fit.txt)"
+expect_part "fit TABLE: what it does not tell" "stay the base's:
+    attn_decode.time_factor" "$(cat fit.txt)"
+expect_part "fit TABLE: what the choice costs" "mean of 28 shapes" "$(tail -1 fit.txt)"
+expect "fit TABLE: keys are a profile's" "$(keys 4 fitted.json)" "$(keys 4 b200.json)"
+expect_part "fit TABLE: the profile says what it is made of" \
+    "table4_b200.csv: glm-5.3 on b200x8, 128 rows of 28 shapes, layouts tp, cp, dp, dop, bursts decode in dp" \
+    "$(cat b200.json)"
+expect_part "fit TABLE: its collectives say so, too" "# Collective times for the profile b200: those of b200 times" \
+    "$(head -1 b200.csv)"
+expect_part "fit TABLE: the profile can be used" "profile  b200: fitted" \
+    "$(run explain --model glm-5.3 --cluster b200x8 --context 64K --profile ./b200.json)"
+{ printf '\357\273\277' && sed 's/$/\r/' table4_b200.csv; } >again/table4_b200.csv
+run fit again/table4_b200.csv $paper -o again/b200.json >again/fit.txt
+expect "fit TABLE: same rows, same profile" "$(cat b200.json b200.csv)" "$(cat again/b200.json again/b200.csv)"
+expect "fit TABLE: and the same tables" "$(tail -n +2 fit.txt)" "$(tail -n +2 again/fit.txt)"
+printf 'layout,input_len,batch,output_len,step_ms\ntp,4096,16,64,20\ndp,4096,16,64,25\n' >steps.csv
+expect_part "fit TABLE: one shape alone" "none can be held out" \
+    "$(run fit steps.csv --model deepseek-v3.2 --cluster h200x8 -o steps.json)"
+
 ## validate: of what was predicted, and of half of it
 measure='s/"pred":\({[^}]*}\)}$/"pred":\1,"meas":{"p50":\1,"p95":\1},"check":0.001}/'
 sed "$measure" compare.jsonl >compared.jsonl

@@ -13,10 +13,10 @@
 #include "sim/reproduce/crossovers.h"
 #include "sim/reproduce/paper.h"
 #include "sim/reproduce/pools.h"
-#include "sim/reproduce/prefill.h"
 #include "sim/reproduce/primitives.h"
 #include "sim/reproduce/residency.h"
 #include "sim/reproduce/rows.h"
+#include "sim/study/prefill.h"
 
 static void run(struct reproduction *r, const char *only)
 {

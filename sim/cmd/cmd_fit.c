@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wavetank fit: a profile from what wavetank-replay measured.
+ * wavetank fit: a profile from what wavetank-replay measured, or from a table of speeds.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "hw/catalog.h"
 #include "sim/base/file.h"
 #include "sim/base/mem.h"
 #include "sim/cmd/cmd.h"
+#include "sim/cmd/fit_output.h"
+#include "sim/cmd/fit_speeds.h"
 #include "sim/report/fit_text.h"
 #include "sim/study/fit.h"
+#include "traces/reader.h"
 
 struct settings {
-    const char *model, *cluster, *base, *collectives, *name, *out;
+    const char *model, *cluster, *base, *collectives, *decode_layout, *name, *out;
 };
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -30,118 +32,109 @@ static const struct opt options[] = {
     {"collectives", 0, OPT_STR, FIELD(collectives), "FILE", NULL, 0, 0, NULL,
      "collectives measured by themselves (wavetank-replay collectives): of those, steps say only "
      "the latency"},
+    {"decode-layout", 0, OPT_STR, FIELD(decode_layout), "NAME", NULL, 0, 0, NULL,
+     "of a table's throughputs of prefill and decode pools: the decode pool's layout; without it "
+     "each row decodes in its own"},
     {"name", 0, OPT_STR, FIELD(name), "NAME", NULL, 0, 0, NULL,
      "the new profile's name; without it the file's, less .json"},
     {0},
 };
 
+/* What there is to fit to: one of the two. */
+struct input {
+    struct fit_data plans;
+    struct speeds speeds;
+    bool is_table;
+};
+
 /* The file's first line decides: a plan begins with an object, a table with its columns. */
-static int check_is_plan(const char *path, struct err *err)
+static int tell_kind(const char *path, bool *is_table, struct err *err)
 {
     struct lines l;
     if (lines_open(&l, path, err) < 0)
         return -1;
-    int got = lines_next(&l, err);
+    int got = reader_next(&l, err);
     bool is_plan = got == 0 || (got > 0 && l.line[strspn(l.line, " \t")] == '{');
+    bool is_speeds = got > 0 && !is_plan && speeds_header(l.line);
+    long line = l.number;
     lines_close(&l);
     if (got < 0)
         return -1;
-    return is_plan ? 0
-                   : err_at(err, path, 1,
-                            "not a measured plan, which begins with {\"plan\":1,...}; a table of "
-                            "collectives goes to --collectives");
+    *is_table = is_speeds;
+    return is_plan || is_speeds
+               ? 0
+               : err_at(
+                     err, path, line,
+                     "not a measured plan, which begins with {\"plan\":1,...}, nor a table with a "
+                     "column \"layout\"; a table of collectives goes to --collectives");
 }
 
-static int load_data(struct fit_data *d, int n, char **path, const char *collectives,
-                     struct err *err)
+static int load_plans(struct fit_data *d, const struct settings *s, int n, char **path,
+                      struct err *err)
 {
     for (int i = 0; i < n; i++)
-        if (check_is_plan(path[i], err) < 0 || fit_data_load(d, path[i], err) < 0)
+        if (fit_data_load(d, path[i], err) < 0)
             return -1;
-    if (collectives != NULL && fit_data_load_collectives(d, collectives, err) < 0)
+    if (s->collectives != NULL && fit_data_load_collectives(d, s->collectives, err) < 0)
         return -1;
     fit_data_compare(d);
     return 0;
 }
 
-/* As given, or the file's name less its ending. */
-static int choose_name(const struct settings *s, char name[CATALOG_NAME_SIZE], struct err *err)
+static int check_table(const struct settings *s, int n, const char *path, struct err *err)
 {
-    const char *slash = strrchr(s->out, '/');
-    const char *text = s->name != NULL ? s->name : slash != NULL ? slash + 1 : s->out;
-    size_t len = strlen(text);
-    if (s->name == NULL && len > 5 && strcmp(text + len - 5, ".json") == 0)
-        len -= 5;
-    if (len == 0 || len >= CATALOG_NAME_SIZE || memchr(text, '/', len) != NULL)
-        return err_set(err, "--name: must have 1 to %d characters and no '/', got \"%.64s\"",
-                       CATALOG_NAME_SIZE - 1, text);
-    snprintf(name, CATALOG_NAME_SIZE, "%.*s", (int)len, text);
+    if (n > 1)
+        return err_at(err, path, 0, "a table of speeds is fitted by itself; give no other file");
+    if (s->collectives != NULL)
+        return err_set(err, "--collectives: goes with measured plans; for a table, put them into "
+                            "the profile that --base names");
     return 0;
 }
 
-/* How the table came about. */
-static void print_table_head(const struct fit *f, const struct fit_data *d, const char *base,
-                             FILE *out)
+static int load_input(struct input *in, const struct settings *s, int n, char **path,
+                      struct err *err)
 {
-    fprintf(out, "# Collective times for the profile %s", f->profile.name);
-    if (d->collectives_said == NULL)
-        fprintf(
-            out,
-            ", fitted to exchanges over %d ranks.\n"
-            "# Latency and bandwidth of %s scaled, for every number of ranks alike; operations\n"
-            "# that the data do not have are as there.",
-            d->cluster->ranks, base);
-    else
-        fprintf(
-            out,
-            ", measured by themselves over %d ranks:\n# %s\n"
-            "# Over other numbers of ranks as %s, times measured / there at each size. Then each\n"
-            "# operation's latency, its smallest time, scaled to what it is among a step's "
-            "work.\n#",
-            d->cluster->ranks, d->collectives_said, base);
-    fprintf(out, " Parameters: the profile's \"source\".\n");
-}
-
-/* The table that goes beside the profile, and the profile's word for it. */
-static int write_collectives(struct fit *f, const struct fit_data *d, const char *output,
-                             struct err *err)
-{
-    const char *slash = strrchr(output, '/');
-    int folder = slash != NULL ? (int)(slash - output) + 1 : 0;
-    char *base = xstrdup(f->profile.collectives_name);
-    struct outfile o;
-    snprintf(f->profile.collectives_name, sizeof f->profile.collectives_name, "%s.csv",
-             f->profile.name);
-    char *path = xasprintf("%.*s%s", folder, output, f->profile.collectives_name);
-    int rc = outfile_open(&o, path, err);
-    if (rc == 0) {
-        print_table_head(f, d, base, o.f);
-        collective_write(&f->profile.collectives, o.f);
-        rc = outfile_commit(&o, err);
+    for (int i = 0; i < n; i++) {
+        if (tell_kind(path[i], &in->is_table, err) < 0)
+            return -1;
+        if (in->is_table)
+            return check_table(s, n, path[i], err) < 0
+                       ? -1
+                       : speeds_load(&in->speeds, path[i], in->plans.model, in->plans.cluster,
+                                     s->decode_layout, err);
     }
-    free(path);
-    free(base);
+    if (s->decode_layout != NULL)
+        return err_set(err, "--decode-layout: goes with a table of speeds; plans name the layout "
+                            "of every step");
+    return load_plans(&in->plans, s, n, path, err);
+}
+
+/* How the table of collectives came about. */
+static char *collectives_head(const struct fit *f, const struct fit_data *d, const char *base)
+{
+    if (d->collectives_said == NULL)
+        return xasprintf(
+            "# Collective times for the profile %s, fitted to exchanges over %d ranks.\n"
+            "# Latency and bandwidth of %s scaled, for every number of ranks alike; operations\n"
+            "# that the data do not have are as there. Parameters: the profile's \"source\".\n",
+            f->profile.name, d->cluster->ranks, base);
+    return xasprintf(
+        "# Collective times for the profile %s, measured by themselves over %d ranks:\n# %s\n"
+        "# Over other numbers of ranks as %s, times measured / there at each size. Then each\n"
+        "# operation's latency, its smallest time, scaled to what it is among a step's work.\n"
+        "# Parameters: the profile's \"source\".\n",
+        f->profile.name, d->cluster->ranks, d->collectives_said, base);
+}
+
+static int write_collectives(struct fit *f, const struct fit_data *d, const struct profile *base,
+                             const char *output, struct err *err)
+{
+    if (!f->fits_collectives && !fit_output_moves_collectives(base))
+        return 0;
+    char *head = collectives_head(f, d, base->collectives_name);
+    int rc = fit_output_collectives(&f->profile, output, head, err);
+    free(head);
     return rc;
-}
-
-static void write_profile(const struct fit *f, const struct fit_data *d, const struct profile *base,
-                          FILE *out)
-{
-    int n;
-    char **source = fit_sources(f, d, base, &n);
-    profile_write(&f->profile, (const char *const *)source, n, out);
-    for (int i = 0; i < n; i++)
-        free(source[i]);
-    free(source);
-}
-
-/* A base's table that is a path of its own would not be found from the new file. */
-static bool needs_table(const struct fit *f, const struct profile *base)
-{
-    const char *name = base->collectives_name;
-    size_t len = strlen(name);
-    return f->fits_collectives || strchr(name, '/') != NULL ||
-           (len > 4 && strcmp(name + len - 4, ".csv") == 0);
 }
 
 static int print(const struct fit *f, const struct fit_data *d, struct err *err)
@@ -153,32 +146,35 @@ static int print(const struct fit *f, const struct fit_data *d, struct err *err)
     return outfile_commit(&o, err);
 }
 
-/* Fit, and write it all; the profile, last, to a file that was opened before the work. */
-static int fit(const struct settings *s, const struct fit_data *d, const struct profile *base,
-               FILE *out, struct err *err)
+static int fit_plans(const struct fit_data *d, const struct profile *base, const char *name,
+                     const char *output, FILE *out, struct err *err)
 {
     struct fit f;
-    char name[CATALOG_NAME_SIZE];
-    if (choose_name(s, name, err) < 0 || fit_run(&f, d, base, err) < 0)
+    if (fit_run(&f, d, base, err) < 0)
         return -1;
-    memcpy(f.profile.name, name, sizeof name);
+    snprintf(f.profile.name, sizeof f.profile.name, "%s", name);
     snprintf(f.profile.kind, sizeof f.profile.kind, "measured");
-    int rc = needs_table(&f, base) ? write_collectives(&f, d, s->out, err) : 0;
+    int rc = write_collectives(&f, d, base, output, err);
     if (rc == 0) {
-        write_profile(&f, d, base, out);
+        int n;
+        char **source = fit_sources(&f, d, base, &n);
+        fit_output_profile(&f.profile, source, n, out);
         rc = print(&f, d, err);
     }
     fit_release(&f);
     return rc;
 }
 
-static int fit_to_file(const struct settings *s, const struct fit_data *d,
-                       const struct profile *base, struct err *err)
+/* Fit, and write it all; the profile, last, to a file that was opened before the work. */
+static int fit_to_file(const struct settings *s, const struct input *in, const struct profile *base,
+                       struct err *err)
 {
     struct outfile o;
-    if (outfile_open(&o, s->out, err) < 0)
+    char name[CATALOG_NAME_SIZE];
+    if (fit_output_name(s->name, s->out, name, err) < 0 || outfile_open(&o, s->out, err) < 0)
         return -1;
-    int rc = fit(s, d, base, o.f, err);
+    int rc = in->is_table ? fit_speeds(&in->speeds, base, name, s->out, o.f, err)
+                          : fit_plans(&in->plans, base, name, s->out, o.f, err);
     if (rc == 0)
         return outfile_commit(&o, err);
     outfile_abort(&o);
@@ -188,7 +184,7 @@ static int fit_to_file(const struct settings *s, const struct fit_data *d,
 static int check(const struct settings *s, int n_args, struct err *err)
 {
     if (n_args == 0)
-        return err_set(err, "fit: give one or more measured plans (see --help)");
+        return err_set(err, "fit: give measured plans, or a table of speeds (see --help)");
     if (s->model == NULL)
         return err_set(err, "--model: missing; see \"wavetank list models\"");
     if (s->cluster == NULL)
@@ -204,16 +200,17 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     struct model model;
     struct cluster cluster;
     struct profile base;
-    struct fit_data data;
+    struct input in = {.is_table = false};
     if (check(s, n_args, err) < 0 || model_load(&model, s->model, err) < 0 ||
         cluster_load(&cluster, s->cluster, err) < 0 ||
         profile_load(&base, s->base != NULL ? s->base : cluster.profile, err) < 0)
         return -1;
-    fit_data_init(&data, &model, &cluster);
-    int rc = load_data(&data, n_args, args, s->collectives, err);
+    fit_data_init(&in.plans, &model, &cluster);
+    int rc = load_input(&in, s, n_args, args, err);
     if (rc == 0)
-        rc = fit_to_file(s, &data, &base, err);
-    fit_data_release(&data);
+        rc = fit_to_file(s, &in, &base, err);
+    fit_data_release(&in.plans);
+    speeds_release(&in.speeds);
     profile_release(&base);
     return rc;
 }
@@ -221,11 +218,16 @@ static int run(void *settings, int n_args, char **args, struct err *err)
 static void print_help(void)
 {
     puts("usage: wavetank fit MEASURED... --model NAME --cluster NAME -o FILE [option]...\n"
+         "       wavetank fit TABLE.csv --model NAME --cluster NAME -o FILE [option]...\n"
          "\n"
          "Fits a profile to plans that wavetank-replay measured: efficiencies, fixed\n"
          "times, collectives and transfers, so that the simulator's own predictions of\n"
          "the steps are off by as little as can be. Shows every parameter with its\n"
-         "uncertainty, and how far off the predictions still are.\n");
+         "uncertainty, and how far off the predictions still are.\n"
+         "\n"
+         "A table of speeds (columns layout, input_len, batch, output_len, and\n"
+         "throughput_tok_s or step_ms) says less: of a base profile it scales the time of\n"
+         "each stage and of collectives, and sets the fixed time of a step.\n");
     opt_help(options, stdout);
 }
 

@@ -19,14 +19,14 @@ static const char *remark(const struct fit_param *q)
     }
 }
 
-static void print_params(const struct fit *f, FILE *out)
+void fit_text_params(const struct fit_param *param, int n, FILE *out)
 {
     static const char *const head[] = {"parameter", "value", "base", "sigma", ""};
     struct table t;
     table_init(&t, "lrrrl");
     add_head(&t, head, sizeof head / sizeof *head);
-    for (int i = 0; i < f->n_params; i++) {
-        const struct fit_param *q = &f->param[i];
+    for (int i = 0; i < n; i++) {
+        const struct fit_param *q = &param[i];
         table_add(&t, "%s", q->name);
         table_add(&t, "%.4g", q->value);
         table_add(&t, "%.4g", q->base);
@@ -109,7 +109,7 @@ static void print_files(const struct fit_data *d, FILE *out)
 void fit_text_print(const struct fit *f, const struct fit_data *d, FILE *out)
 {
     print_files(d, out);
-    print_params(f, out);
+    fit_text_params(f->param, f->n_params, out);
     fputs("\nErrors, predicted / measured - 1: median and 95th percentile of their size, and\n"
           "signed mean. The rest is the step less its stages, over the step; transfers are\n"
           "blocking switches, by where they lead.\n\n",

@@ -9,6 +9,9 @@
 
 #include "sim/study/fit.h"
 
+/* Parameters alone: value, base, sigma, and what the data say of them. */
+void fit_text_params(const struct fit_param *param, int n, FILE *out);
+
 void fit_text_print(const struct fit *f, const struct fit_data *d, FILE *out);
 
 #endif

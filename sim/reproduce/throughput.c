@@ -12,8 +12,8 @@
 #include "sim/base/mem.h"
 #include "sim/reproduce/paper.h"
 #include "sim/reproduce/platform.h"
-#include "sim/reproduce/prefill.h"
 #include "sim/reproduce/rows.h"
+#include "sim/study/prefill.h"
 
 enum { DECODE, REQUEST, SLOWDOWN, CONSTANTS = SLOWDOWN + PLATFORM_LAYOUTS };
 enum { OUTPUT_TOKENS = 1024, FIRST_LAYOUT = 3, NO_SHAPE = -1 };

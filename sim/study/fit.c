@@ -142,7 +142,7 @@ static double nearest_rank(const double *sorted, int n, double q)
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-static struct fit_errors sum_up(double *error, int n)
+struct fit_errors fit_errors_of(double *error, int n)
 {
     struct fit_errors e = {.n = n};
     if (n == 0)
@@ -150,6 +150,7 @@ static struct fit_errors sum_up(double *error, int n)
     for (int i = 0; i < n; i++) {
         e.mean += error[i] / n;
         error[i] = fabs(error[i]);
+        e.abs_mean += error[i] / n;
     }
     qsort(error, (size_t)n, sizeof *error, ascending);
     e.abs_p50 = nearest_rank(error, n, 0.5);
@@ -170,7 +171,7 @@ static struct fit_errors errors_of(const struct trial *t, int kind, int layout, 
             continue;
         error[n++] = fit_error(t, kind, s);
     }
-    struct fit_errors e = sum_up(error, n);
+    struct fit_errors e = fit_errors_of(error, n);
     free(error);
     return e;
 }

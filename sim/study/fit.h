@@ -115,8 +115,11 @@ struct fit_param {
 /* Errors, predicted / measured - 1, of some steps. */
 struct fit_errors {
     int n;
-    double abs_p50, abs_p95, mean;
+    double abs_p50, abs_p95, abs_mean, mean;
 };
+
+/* Sum up n errors, which become their sizes in ascending order. */
+struct fit_errors fit_errors_of(double *error, int n);
 
 enum { FIT_PARAMS_MAX = 96, FIT_STEP = FIT_STAGE_COUNT, FIT_KINDS = FIT_STAGE_COUNT + 1 };
 
