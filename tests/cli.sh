@@ -327,6 +327,9 @@ expect "reproduce fits 120 columns" 1 "$(($(widest <e.txt) <= 120))"
 expect "reproduce --json -: without the tables" "$(keys 2 e.json)" \
     "$(run reproduce splash --only loads --json - >o.json; keys 2 o.json)"
 expect "reproduce --only: that section's rows" 16 "$(grep -c '"id": "table2' o.json)"
+WAVETANK_DATA=$root run reproduce splash --only primitives --report r.html >r.txt
+expect "reproduce --report: one file, without scripts" "1 0 7" \
+    "$(grep -c '^<!DOCTYPE html>' r.html) $(grep -c '<script\|https*:' r.html) $(grep -c 'c0.*figure5.*kv_ms: paper' r.html)"
 mkdir -p altered/hw && cp -r "$root"/hw/models "$root"/hw/papers altered/hw
 sed -i 's/B\/T,B\/T,B\/T$/B\/T,B\/T,B/' altered/hw/papers/splash/table2.csv
 expect "reproduce: an exact row that differs" \

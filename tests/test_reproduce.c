@@ -6,6 +6,7 @@
 #include "sim/reproduce/reproduction.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
@@ -16,6 +17,7 @@
 #include "sim/reproduce/primitives.h"
 #include "sim/reproduce/residency.h"
 #include "sim/reproduce/rows.h"
+#include "sim/reproduce/traffic.h"
 #include "sim/study/prefill.h"
 
 static void run(struct reproduction *r, const char *only)
@@ -53,7 +55,8 @@ Test(reproduce, ids_are_unique)
 }
 
 /* 60 + 24 + 10 + 4 figures, 11 cells and 4 constants a platform; 12 directions, 3 scores and 2
- * constants a platform and 3 scores of all; 128 + 136 + 116 measurements. */
+ * constants a platform and 3 scores of all; 128 + 136 + 116 measurements; 16 gains of 4 loads on 3
+ * platforms, their throughput and switches, and those without tp and dop. */
 Test(reproduce, every_cell_of_the_tables_has_a_row)
 {
     static const struct {
@@ -61,8 +64,9 @@ Test(reproduce, every_cell_of_the_tables_has_a_row)
         size_t n;
     } sections[] = {{"primitives", 3 * (11 + 4)},
                     {"switches", 3 * (12 * 2 + 3 + 2) + 3},
-                    {"throughput", 380 + 3 * (2 + 4 + 4 + 2 + 6)}};
-    for (int i = 0; i < 3; i++) {
+                    {"throughput", 380 + 3 * (2 + 4 + 4 + 2 + 6)},
+                    {"end-to-end", 3 * 4 * (2 + 16 + 2)}};
+    for (int i = 0; i < 4; i++) {
         struct reproduction r;
         run(&r, sections[i].section);
         cr_expect_eq(r.n, sections[i].n, "%s: %zu rows", sections[i].section, r.n);
@@ -230,6 +234,91 @@ Test(reproduce, owners_prefill_their_own_prompts)
     double by_hand = step_s(&p, dp, all, 8) + step_s(&p, dp, rest, 9) + step_s(&p, dp, &last, 1);
     cr_expect_float_eq(prefill_s(p.cost, dp, 9, 1500), by_hand, 1e-12);
     platform_release(&p);
+}
+
+static int64_t count_answers(const struct traffic *t, int64_t tokens)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < t->n; i++)
+        n += t->request[i].output_tokens == tokens;
+    return n;
+}
+
+/* 128 answers of 1,024 tokens, 64 of 2,048, ..., 1 of 8,192, and the last of 9,216. */
+Test(reproduce, rollouts_drain_by_halves)
+{
+    struct traffic t;
+    traffic_make(&t, 1);
+    cr_expect_str_eq(t.name, "rollout_128k");
+    cr_expect_eq(t.n, 256);
+    for (int half = 128, tokens = 1024; half > 0; half /= 2, tokens += 1024)
+        cr_expect_eq(count_answers(&t, tokens), half, "%d tokens", tokens);
+    cr_expect_eq(count_answers(&t, 9216), 1);
+    for (int i = 0; i < 256; i++)
+        cr_expect_eq(t.request[i].input_tokens, 131072);
+    traffic_release(&t);
+}
+
+/* The first 32 requests open the sessions; request 33 is the second turn of session 1: 16,384
+ * tokens, 16 blocks, the first 8 of them those of request 1. */
+Test(reproduce, agents_come_back_with_longer_prompts)
+{
+    struct traffic t;
+    traffic_make(&t, 2);
+    cr_expect_eq(t.n, 32 * 16);
+    cr_expect_eq(t.request[31].n_after, 0);
+    const struct engine_request *first = &t.request[1], *second = &t.request[33];
+    const struct engine_request *last = &t.request[32 * 15 + 1];
+    cr_expect_eq(first->input_tokens, 8192);
+    cr_expect_eq(first->n_hashes, 8);
+    cr_expect_eq(second->input_tokens, 16384);
+    cr_expect_eq(second->n_hashes, 16);
+    cr_expect_eq(second->n_after, 1);
+    cr_expect_eq(t.after[second->after_at], 1);
+    cr_expect_eq(second->hash_at, first->hash_at);
+    cr_expect_eq(last->input_tokens, 131072);
+    cr_expect_eq(last->n_hashes * t.block_tokens, last->input_tokens);
+    cr_expect_eq(t.hash[last->hash_at + last->n_hashes - 1] + 1, t.hash[t.request[2].hash_at]);
+    traffic_release(&t);
+}
+
+Test(reproduce, mixed_prompts_have_eight_lengths)
+{
+    struct traffic t;
+    int64_t seen[8] = {0};
+    traffic_make(&t, 3);
+    for (int64_t i = 0; i < t.n; i++)
+        for (int k = 0; k < 8; k++)
+            seen[k] += t.request[i].input_tokens == 1024 << k;
+    for (int k = 0; k < 8; k++)
+        cr_expect_eq(seen[k], 32);
+    traffic_release(&t);
+}
+
+static double ours(const struct reproduction *r, const char *id)
+{
+    const struct row *row = reproduction_row(r, id);
+    cr_assert_not_null(row, "%s", id);
+    return strtod(row->ours, NULL);
+}
+
+/* The gain over tp, over that over dp, is tp's time over dp's, whatever splash does. A group of
+ * B200 keeps the cached prompts of all sessions but under tp, so splash stays in dp there. */
+Test(reproduce, gains_are_ratios_of_whole_runs)
+{
+    struct reproduction r;
+    run(&r, "end-to-end");
+    double with = ours(&r, "rollout_64k.h200.throughput_over_tp") /
+                  ours(&r, "rollout_64k.h200.throughput_over_dp");
+    double free_ones = ours(&r, "rollout_64k.h200.throughput_over_tp.free") /
+                       ours(&r, "rollout_64k.h200.throughput_over_dp.free");
+    cr_expect_float_eq(with, free_ones, 2e-3);
+    cr_expect_gt(fabs(with - 1), 0.01);
+    cr_expect_eq(ours(&r, "agentic.b200.switches"), 1);
+    cr_expect_eq(ours(&r, "agentic.b200.throughput_over_dp"), 1);
+    cr_expect_eq(ours(&r, "agentic.b200.e2e_over_dp.free"), 1);
+    cr_expect_null(reproduction_row(&r, "rollout_64k.h200.throughput_over_ep"));
+    reproduction_release(&r);
 }
 
 Test(reproduce, tables_are_read_strictly)

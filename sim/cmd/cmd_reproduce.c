@@ -6,11 +6,12 @@
 
 #include "sim/base/file.h"
 #include "sim/cmd/cmd.h"
+#include "sim/report/reproduction_html.h"
 #include "sim/report/reproduction_report.h"
 #include "sim/report/result_json.h"
 
 struct settings {
-    const char *only, *json, *markdown;
+    const char *only, *json, *markdown, *report;
 };
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -22,6 +23,8 @@ static const struct opt options[] = {
      "write the rows as JSON (\"-\": standard output, without the tables)"},
     {"markdown", 0, OPT_STR, FIELD(markdown), "FILE", NULL, 0, 0, NULL,
      "write the tables as a page (docs/fidelity.md; \"-\": standard output)"},
+    {"report", 0, OPT_STR, FIELD(report), "FILE", NULL, 0, 0, NULL,
+     "write tables and figures as one HTML file (\"-\": standard output)"},
     {0},
 };
 
@@ -50,11 +53,17 @@ static bool is_stdout(const char *path)
     return path != NULL && strcmp(path, "-") == 0;
 }
 
+static int count_stdout(const struct settings *s)
+{
+    return is_stdout(s->json) + is_stdout(s->markdown) + is_stdout(s->report);
+}
+
 static int report(const struct reproduction *r, const struct settings *s, struct err *err)
 {
-    bool quiet = is_stdout(s->json) || is_stdout(s->markdown);
+    bool quiet = count_stdout(s) > 0;
     if (write_to(s->json, write_rows, r, err) < 0 ||
         write_to(s->markdown, reproduction_markdown, r, err) < 0 ||
+        write_to(s->report, reproduction_html, r, err) < 0 ||
         write_to(quiet ? NULL : "-", reproduction_print, r, err) < 0)
         return -1;
     struct row_count count = reproduction_count(r);
@@ -71,8 +80,8 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     int only = REPRODUCTION_ALL;
     if (n_args != 1 || strcmp(args[0], "splash") != 0)
         return err_set(err, "reproduce: expected \"splash\" (see --help)");
-    if (is_stdout(s->json) && is_stdout(s->markdown))
-        return err_set(err, "--json, --markdown: only one of them may be \"-\"");
+    if (count_stdout(s) > 1)
+        return err_set(err, "--json, --markdown, --report: only one of them may be \"-\"");
     if (s->only != NULL && (only = reproduction_find(s->only, err)) < 0)
         return -1;
     if (reproduction_run(&r, only, err) < 0)

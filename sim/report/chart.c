@@ -132,6 +132,28 @@ void chart_axes(const struct chart *c)
             WIDTH - RIGHT);
 }
 
+void chart_parity_band(const struct chart *c, const char *class, double frac)
+{
+    double low[2] = {c->x.min * (1 - frac), c->x.max * (1 - frac)};
+    double high[2] = {c->x.min * (1 + frac), c->x.max * (1 + frac)};
+    chart_band(c, class, low, high);
+}
+
+void chart_parity_line(const struct chart *c)
+{
+    fprintf(c->out, "<path class=\"axis\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", chart_x(c, c->x.min),
+            chart_y(c, c->y.min), chart_x(c, c->x.max), chart_y(c, c->y.max));
+}
+
+void chart_line(const struct chart *c, const double *x, const double *y, int n, int series,
+                bool dashed)
+{
+    fprintf(c->out, "<path class=\"line%s s%d\" d=\"", dashed ? " dash" : "", series % HTML_SERIES);
+    for (int i = 0; i < n; i++)
+        fprintf(c->out, "%c%.1f %.1f", i == 0 ? 'M' : 'L', chart_x(c, x[i]), chart_y(c, y[i]));
+    fputs("\"/>\n", c->out);
+}
+
 void chart_mark(const struct chart *c, double x, double y, int series, enum chart_mark mark)
 {
     static const char *const class[] = {

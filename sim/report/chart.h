@@ -32,6 +32,14 @@ void chart_band(const struct chart *c, const char *class, const double low[2],
 /* Grid lines, numbers and titles: after the bands, which lie below. */
 void chart_axes(const struct chart *c);
 
+/* What predicts another quantity: the band within `frac` of equality, and the line of equality. */
+void chart_parity_band(const struct chart *c, const char *class, double frac);
+void chart_parity_line(const struct chart *c);
+
+/* A line of a series through n points. */
+void chart_line(const struct chart *c, const double *x, const double *y, int n, int series,
+                bool dashed);
+
 /* Where a value falls, in the chart's own coordinates. */
 double chart_x(const struct chart *c, double x);
 double chart_y(const struct chart *c, double y);

@@ -28,7 +28,7 @@ static const char style[] =
     ".tiles b{display:block;font-size:1.35rem;line-height:1.3}.tiles span{color:var(--dim);"
     "font-size:.85rem}"
     ".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));"
-    "gap:0 32px}"
+    "gap:16px 32px;margin:.8em 0}"
     "figure{margin:0;max-width:540px}figcaption{font-size:.85rem;color:var(--dim)}"
     ".scroll{overflow-x:auto;margin:.6em 0}"
     "table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}"
@@ -42,6 +42,7 @@ static const char style[] =
     "svg{display:block;width:100%;height:auto}svg.bars{width:120px;height:26px}"
     "ul.key svg{display:inline-block}"
     "svg text{fill:var(--fg);font:13px system-ui,sans-serif}svg text.dim{fill:var(--dim)}"
+    ".line{stroke-width:1.8;fill:none}.dash{stroke-dasharray:3 4}"
     ".axis{stroke:var(--dim);stroke-width:1;fill:none}.grid{stroke:var(--line);stroke-width:1}"
     ".near{fill:var(--near)}.far{fill:var(--far)}.mark{stroke:var(--bg);stroke-width:.6}"
     ".open{fill:var(--bg);stroke-width:1.4}.faint{fill-opacity:.45}"
@@ -49,6 +50,8 @@ static const char style[] =
     ".c4{fill:var(--c4)}.c5{fill:var(--c5)}"
     ".s0{stroke:var(--c0)}.s1{stroke:var(--c1)}.s2{stroke:var(--c2)}.s3{stroke:var(--c3)}"
     ".s4{stroke:var(--c4)}.s5{stroke:var(--c5)}";
+
+enum { ROWS_OPEN_MAX = 24 };
 
 static const char *const shapes[HTML_SERIES] = {
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",    /* disc */
@@ -174,6 +177,23 @@ void html_cell_ms(FILE *out, double ns)
 {
     char buf[TABLE_MS_SIZE];
     html_cell(out, "%s", table_ms(ns, buf));
+}
+
+void html_fold_begin(FILE *out, int rows)
+{
+    if (rows > ROWS_OPEN_MAX)
+        fprintf(out, "<details><summary>%d rows</summary>\n", rows);
+}
+
+void html_fold_end(FILE *out, int rows)
+{
+    if (rows > ROWS_OPEN_MAX)
+        fputs("</details>\n", out);
+}
+
+void html_tile(FILE *out, const char *number, const char *what)
+{
+    fprintf(out, "<div><b>%s</b><span>%s</span></div>\n", number, what);
 }
 
 void html_legend(FILE *out, const char *const *name, int n)

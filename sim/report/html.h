@@ -33,6 +33,13 @@ void html_cell_signed(FILE *out, double frac);
 void html_cell_count(FILE *out, int64_t n);
 void html_cell_ms(FILE *out, double ns);
 
+/* Around a table of so many rows: a long one is folded away. */
+void html_fold_begin(FILE *out, int rows);
+void html_fold_end(FILE *out, int rows);
+
+/* A number in large with what it counts below, inside <div class="tiles">. */
+void html_tile(FILE *out, const char *number, const char *what);
+
 /* A list that names the shapes and colours of series. */
 void html_legend(FILE *out, const char *const *name, int n);
 

@@ -9,7 +9,22 @@
 
 #include <jansson.h>
 
+#include "sim/report/percent.h"
 #include "sim/reproduce/reproduction.h"
+
+enum { REPRODUCTION_VERDICT_SIZE = 80 };
+
+/* A sentence; in `buf`, which is returned. Empty without exact rows. */
+char *reproduction_verdict(const struct reproduction *r, char buf[REPRODUCTION_VERDICT_SIZE]);
+/* What the paper has and we do not. */
+extern const char reproduction_missing[];
+
+/* What a row's last columns show; "" for nothing. */
+struct row_text {
+    char error[PERCENT_SIZE], goal[32];
+    const char *word; /* exact, DIFFERS, met, missed */
+};
+void row_text(const struct row *row, struct row_text *out);
 
 void reproduction_print(const struct reproduction *r, FILE *out);
 /* docs/fidelity.md. */

@@ -56,13 +56,6 @@ static struct chart_axis time_axis(const struct joined *j, const char *title)
     return a;
 }
 
-static void parity_band(const struct chart *c, const char *class, double frac)
-{
-    double low[2] = {c->x.min * (1 - frac), c->x.max * (1 - frac)};
-    double high[2] = {c->x.min * (1 + frac), c->x.max * (1 + frac)};
-    chart_band(c, class, low, high);
-}
-
 void parity_chart(const struct joined *j, FILE *out)
 {
     struct chart c = {
@@ -74,11 +67,10 @@ void parity_chart(const struct joined *j, FILE *out)
     fputs("<figure>", out);
     chart_begin(&c, "Predicted against measured step time, by layout, with bands of 5% and 15% "
                     "about equality. The marks' titles have the numbers.");
-    parity_band(&c, "far", far_frac);
-    parity_band(&c, "near", near_frac);
+    chart_parity_band(&c, "far", far_frac);
+    chart_parity_band(&c, "near", near_frac);
     chart_axes(&c);
-    fprintf(out, "<path class=\"axis\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", chart_x(&c, c.x.min),
-            chart_y(&c, c.y.min), chart_x(&c, c.x.max), chart_y(&c, c.y.max));
+    chart_parity_line(&c);
     for (int i = 0; i < j->n; i += stride_of(j->n))
         mark_step(&c, j, &j->step[i], (double)j->step[i].meas->step_ns / 1e6,
                   (double)j->step[i].pred->step_ns / 1e6);

@@ -15,24 +15,9 @@
 #include "sim/report/table.h"
 #include "sim/report/validation_charts.h"
 
-/* A longer table is folded away. */
-enum { ROWS_OPEN_MAX = 24 };
-
 static void heading(FILE *out, const char *text)
 {
     fprintf(out, "<h2>%s</h2>\n", text);
-}
-
-static void fold_begin(FILE *out, int rows)
-{
-    if (rows > ROWS_OPEN_MAX)
-        fprintf(out, "<details><summary>%d rows</summary>\n", rows);
-}
-
-static void fold_end(FILE *out, int rows)
-{
-    if (rows > ROWS_OPEN_MAX)
-        fputs("</details>\n", out);
 }
 
 static void write_fact(FILE *out, const char *label, const char *text)
@@ -69,21 +54,16 @@ static void write_about(const struct validation_about *a, const struct joined *j
         write_sources(a->profile_source, out);
 }
 
-static void tile(FILE *out, const char *number, const char *what)
-{
-    fprintf(out, "<div><b>%s</b><span>%s</span></div>\n", number, what);
-}
-
 static void write_tiles(const struct validation *v, FILE *out)
 {
     char buf[PERCENT_SIZE], check[32];
     fputs("<div class=\"tiles\">\n", out);
-    tile(out, percent(v->main->all.p50, buf), "step error, p50");
-    tile(out, percent(v->main->all.p95, buf), "step error, p95");
-    tile(out, percent_signed(v->schedule.error, buf), "schedule error");
-    tile(out, percent(v->order.agreement, buf), "layout agreement");
+    html_tile(out, percent(v->main->all.p50, buf), "step error, p50");
+    html_tile(out, percent(v->main->all.p95, buf), "step error, p95");
+    html_tile(out, percent_signed(v->schedule.error, buf), "schedule error");
+    html_tile(out, percent(v->order.agreement, buf), "layout agreement");
     snprintf(check, sizeof check, "%.1e", v->joined.check_max_error);
-    tile(out, v->joined.check_max_error > 0 ? check : "-", "largest error of an output");
+    html_tile(out, v->joined.check_max_error > 0 ? check : "-", "largest error of an output");
     fputs("</div>\n", out);
 }
 
@@ -200,7 +180,7 @@ static void write_schedule(const struct validation *v, FILE *out)
            "to switch: |error| p50 %s, p95 %s.",
            table_ms(e->pred_ns, pred), table_ms(e->meas_ns, meas), percent_signed(e->error, error),
            percent(e->windows.p50, p50), percent(e->windows.p95, p95));
-    fold_begin(out, e->n_windows);
+    html_fold_begin(out, e->n_windows);
     html_table_begin(out, "from switch to switch", head);
     for (int i = 0; i < e->n_windows; i++) {
         const struct window *w = &e->window[i];
@@ -214,7 +194,7 @@ static void write_schedule(const struct validation *v, FILE *out)
         html_cell_signed(out, w->error);
     }
     html_table_end(out);
-    fold_end(out, e->n_windows);
+    html_fold_end(out, e->n_windows);
 }
 
 /* Layouts of a group by one of their times, fastest first. */
@@ -274,12 +254,12 @@ static void write_order(const struct validation *v, FILE *out)
            "ties (slower by less than 2%%), %d wrong. Mean Kendall tau %.2f, mean regret %s.",
            percent(o->agreement, agreement), o->n, o->verdicts[ORDER_RIGHT], o->verdicts[ORDER_TIE],
            o->verdicts[ORDER_WRONG], o->tau, percent(o->regret, regret));
-    fold_begin(out, o->n);
+    html_fold_begin(out, o->n);
     html_table_begin(out, "layouts in order of predicted and of measured time", head);
     for (int i = 0; i < o->n; i++)
         row_group(out, &v->joined, &o->group[i]);
     html_table_end(out);
-    fold_end(out, o->n);
+    html_fold_end(out, o->n);
 }
 
 static void row_hopb(FILE *out, const struct joined *j, const struct hopb_trial *t, double largest)
@@ -323,12 +303,12 @@ static void write_hopb(const struct validation *v, FILE *out)
            "Attention to one sub-batch runs beside the exchange of the one before. Gain: step time "
            "in one piece / in sub-batches - 1; bars: measured above predicted. %s",
            note_hopb(v, note));
-    fold_begin(out, h->n);
+    html_fold_begin(out, h->n);
     html_table_begin(out, "step times by sub-batches", head);
     for (int i = 0; i < h->n; i++)
         row_hopb(out, &v->joined, &h->trial[i], largest);
     html_table_end(out);
-    fold_end(out, h->n);
+    html_fold_end(out, h->n);
 }
 
 void validation_html(const struct validation *v, const struct validation_about *about, FILE *out)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/reproduce/crossovers.h"
 
-enum { TP, CP, DP, DOP, LAYOUTS };
-
-static const char *const names[LAYOUTS] = {"tp", "cp", "dp", "dop"};
+const char *const crossover_layouts[CROSSOVER_LAYOUTS] = {
+    [CROSSOVER_TP] = "tp", [CROSSOVER_CP] = "cp", [CROSSOVER_DP] = "dp", [CROSSOVER_DOP] = "dop"};
 
 static double positive(double x)
 {
@@ -15,12 +14,12 @@ static double at_owner(double x)
     return 0.05 * x + 1.2 * x / (x + 8);
 }
 
-static double latency(int layout, double x)
+double crossovers_latency(int layout, double x)
 {
     switch (layout) {
-    case TP: return 0.40 + 0.25 * x + positive(0.15 - 0.0625 * x);
-    case CP: return 2.55 + 0.05 * x + positive(3.40 - 0.025 * x);
-    case DP: return 2.45 + at_owner(x);
+    case CROSSOVER_TP: return 0.40 + 0.25 * x + positive(0.15 - 0.0625 * x);
+    case CROSSOVER_CP: return 2.55 + 0.05 * x + positive(3.40 - 0.025 * x);
+    case CROSSOVER_DP: return 2.45 + at_owner(x);
     default: return 0.45 + at_owner(x) + positive(4.80 - 0.35 * at_owner(x));
     }
 }
@@ -28,8 +27,8 @@ static double latency(int layout, double x)
 static int fastest(double x)
 {
     int best = 0;
-    for (int l = 1; l < LAYOUTS; l++)
-        if (latency(l, x) < latency(best, x))
+    for (int l = 1; l < CROSSOVER_LAYOUTS; l++)
+        if (crossovers_latency(l, x) < crossovers_latency(best, x))
             best = l;
     return best;
 }
@@ -54,7 +53,8 @@ int crossovers_find(struct crossover out[CROSSOVERS_MAX])
     for (double x = step; x < longest && n < CROSSOVERS_MAX; x += step) {
         int after = fastest(x + step);
         if (after != before)
-            out[n++] = (struct crossover){names[before], names[after], end_of(before, x, x + step)};
+            out[n++] = (struct crossover){crossover_layouts[before], crossover_layouts[after],
+                                          end_of(before, x, x + step)};
         before = after;
     }
     return n;

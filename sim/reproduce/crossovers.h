@@ -6,6 +6,12 @@
 #ifndef SIM_REPRODUCE_CROSSOVERS_H
 #define SIM_REPRODUCE_CROSSOVERS_H
 
+enum { CROSSOVER_TP, CROSSOVER_CP, CROSSOVER_DP, CROSSOVER_DOP, CROSSOVER_LAYOUTS };
+extern const char *const crossover_layouts[CROSSOVER_LAYOUTS];
+
+/* Eq. 11 at 1024 x tokens. */
+double crossovers_latency(int layout, double x);
+
 struct crossover {
     const char *from, *to; /* layouts */
     double k_tokens;

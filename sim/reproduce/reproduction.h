@@ -51,6 +51,9 @@ void reproduction_list(FILE *out);
 int reproduction_run(struct reproduction *r, int only, struct err *err);
 void reproduction_release(struct reproduction *r);
 
+/* A row by its id, or NULL. */
+const struct row *reproduction_row(const struct reproduction *r, const char *id);
+
 /* Exact rows, and those among them that differ. */
 struct row_count {
     size_t exact, differ;

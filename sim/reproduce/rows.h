@@ -26,5 +26,6 @@ typedef int section_fn(struct reproduction *r, struct err *err);
 section_fn reproduce_projections, reproduce_kv_bytes, reproduce_loads, reproduce_pools;
 section_fn reproduce_regimes, reproduce_manifest;
 section_fn reproduce_primitives, reproduce_switches, reproduce_throughput;
+section_fn reproduce_end_to_end;
 
 #endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/report/reproduction_charts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/report/chart.h"
+#include "sim/report/html.h"
+#include "sim/report/percent.h"
+
+enum { PLATFORM_FIGURES = 3 };
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* Rows of a figure or table, "figure5.", whose ids end so, and that the paper has. */
+static bool is_of(const struct row *row, const char *table, const char *end)
+{
+    return strncmp(row->id, table, strlen(table)) == 0 && ends_with(row->id, end) &&
+           row->paper[0] != '\0';
+}
+
+static double paper_of(const struct row *row)
+{
+    return strtod(row->paper, NULL);
+}
+
+static double ours_of(const struct row *row)
+{
+    return strtod(row->ours, NULL);
+}
+
+static void row_title(const struct row *row, FILE *out)
+{
+    char error[PERCENT_SIZE];
+    html_printf(out, "%s: paper %s, ours %s, %s", row->id, row->paper, row->ours,
+                percent_signed(row->error_frac, error));
+}
+
+static void bar(FILE *out, const struct row *row, const char *value, double longest, int y,
+                const char *class)
+{
+    enum { ZERO = 62, REACH = 290 };
+    double length = strtod(value, NULL) / longest * REACH;
+    fprintf(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"13\"><title>", class,
+            ZERO, y, length);
+    row_title(row, out);
+    fprintf(out, "</title></rect><text x=\"%.1f\" y=\"%d\">%s</text>\n", ZERO + length + 4, y + 11,
+            value);
+}
+
+/* The direction in an id: "tp-cp" of "figure5.tp-cp.kv_ms". */
+static int direction_length(const char *id, const char **at)
+{
+    *at = strchr(id, '.') + 1;
+    return (int)strcspn(*at, ".");
+}
+
+static void bars(const struct reproduction *r, const char *figure, const char *end,
+                 const char *caption, FILE *out)
+{
+    enum { ROW = 40 };
+    double longest = 0;
+    int n = 0;
+    for (size_t i = 0; i < r->n; i++)
+        if (is_of(&r->row[i], figure, end)) {
+            longest = fmax(longest, fmax(paper_of(&r->row[i]), ours_of(&r->row[i])));
+            n++;
+        }
+    fprintf(out, "<figure><svg viewBox=\"0 0 400 %d\" role=\"img\" aria-label=\"", n * ROW);
+    html_printf(out, "%s: the paper's above ours", caption);
+    fputs("\">\n", out);
+    for (size_t i = 0, y = 0; i < r->n; i++) {
+        const struct row *row = &r->row[i];
+        const char *direction;
+        if (!is_of(row, figure, end))
+            continue;
+        int length = direction_length(row->id, &direction);
+        fprintf(out, "<text x=\"0\" y=\"%zu\">%.*s</text>\n", y + 20, length, direction);
+        bar(out, row, row->paper, longest, (int)y + 2, "c0");
+        bar(out, row, row->ours, longest, (int)y + 17, "c1");
+        y += ROW;
+    }
+    fputs("</svg><figcaption>", out);
+    html_text(out, caption);
+    fputs("</figcaption></figure>\n", out);
+}
+
+void primitives_charts(const struct reproduction *r, FILE *out)
+{
+    static const struct {
+        const char *figure, *weights, *kv;
+    } figures[PLATFORM_FIGURES] = {
+        {"figure5.", "Figure 5b, B200: weights, ms a layer",
+         "Figure 5c, B200: KV of 16 requests of 256K tokens, ms a layer"},
+        {"figure9.", "Figure 9b, DCU: weights, ms a layer",
+         "Figure 9c, DCU: KV of 16 requests of 128K tokens, ms a layer"},
+        {"figure11.", "Figure 11b, H200: weights, ms a layer",
+         "Figure 11c, H200: KV of 16 requests of 128K tokens, ms a layer"},
+    };
+    html_p(out,
+           "Upper bars: the paper's; lower bars: ours. Directions that move nothing have none.");
+    for (int i = 0; i < PLATFORM_FIGURES; i++) {
+        fputs("<div class=\"pair\">\n", out);
+        bars(r, figures[i].figure, "weights_ms", figures[i].weights, out);
+        bars(r, figures[i].figure, ".kv_ms", figures[i].kv, out);
+        fputs("</div>\n", out);
+    }
+}
+
+/* Series of a parity chart, by the ends of ids. */
+struct parity {
+    const char *const *name, *const *end;
+    int n;
+    double near_frac, far_frac;
+    const char *x_title, *y_title;
+};
+
+static struct chart_axis parity_axis(const struct reproduction *r, const struct parity *p,
+                                     const char *table, const char *title)
+{
+    struct chart_axis a = {.min = INFINITY, .log = true, .title = title, .unit = ""};
+    for (size_t i = 0; i < r->n; i++)
+        for (int s = 0; s < p->n; s++)
+            if (is_of(&r->row[i], table, p->end[s])) {
+                a.min = fmin(a.min, fmin(paper_of(&r->row[i]), ours_of(&r->row[i])));
+                a.max = fmax(a.max, fmax(paper_of(&r->row[i]), ours_of(&r->row[i])));
+            }
+    a.min *= 0.8;
+    a.max *= 1.25;
+    return a;
+}
+
+static void parity(const struct reproduction *r, const struct parity *p, const char *table,
+                   const char *caption, FILE *out)
+{
+    struct chart c = {.out = out,
+                      .x = parity_axis(r, p, table, p->x_title),
+                      .y = parity_axis(r, p, table, p->y_title),
+                      .height = 384};
+    fputs("<figure>", out);
+    chart_begin(&c, caption);
+    chart_parity_band(&c, "far", p->far_frac);
+    chart_parity_band(&c, "near", p->near_frac);
+    chart_axes(&c);
+    chart_parity_line(&c);
+    for (int s = 0; s < p->n; s++)
+        for (size_t i = 0; i < r->n; i++)
+            if (is_of(&r->row[i], table, p->end[s])) {
+                chart_mark(&c, paper_of(&r->row[i]), ours_of(&r->row[i]), s, MARK_FULL);
+                row_title(&r->row[i], out);
+                chart_mark_end(&c);
+            }
+    chart_end(&c);
+    fputs("<figcaption>", out);
+    html_text(out, caption);
+    fputs("</figcaption></figure>\n", out);
+}
+
+static void parities(const struct reproduction *r, const struct parity *p,
+                     const char *const table[PLATFORM_FIGURES],
+                     const char *const caption[PLATFORM_FIGURES], FILE *out)
+{
+    char near[PERCENT_SIZE], far[PERCENT_SIZE];
+    html_legend(out, p->name, p->n);
+    html_p(out, "Bands: within %s and %s.", percent(p->near_frac, near), percent(p->far_frac, far));
+    fputs("<div class=\"pair\">\n", out);
+    for (int i = 0; i < PLATFORM_FIGURES; i++)
+        parity(r, p, table[i], caption[i], out);
+    fputs("</div>\n", out);
+}
+
+void switches_charts(const struct reproduction *r, FILE *out)
+{
+    static const char *const name[] = {"blocking", "overlapped"};
+    static const char *const end[] = {".blocking_ms", ".overlapped_ms"};
+    static const char *const table[] = {"table1.", "table7.", "table8."};
+    static const char *const caption[] = {"Table 1, B200: overhead of the twelve switches.",
+                                          "Table 7, DCU: overhead of the twelve switches.",
+                                          "Table 8, H200: overhead of the twelve switches."};
+    static const struct parity p = {name,      end, 2, 0.10, 0.20, "the paper's overhead, ms",
+                                    "ours, ms"};
+    parities(r, &p, table, caption, out);
+}
+
+void throughput_charts(const struct reproduction *r, FILE *out)
+{
+    static const char *const name[] = {"tp", "cp", "dp", "dop"};
+    static const char *const end[] = {".tp.ktok_s", ".cp.ktok_s", ".dp.ktok_s", ".dop.ktok_s"};
+    static const char *const table[] = {"table4.", "table5.", "table6."};
+    static const char *const caption[] = {"Table 4, B200: throughput.", "Table 5, DCU: throughput.",
+                                          "Table 6, H200: throughput."};
+    static const struct parity p = {
+        name, end, 4, 0.05, 0.15, "the paper's throughput, 1000 tokens/s", "ours, 1000 tokens/s"};
+    parities(r, &p, table, caption, out);
+}

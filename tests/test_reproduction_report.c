@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What people read of a reproduction, from rows made up by hand.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/report/reproduction_charts.h"
+#include "sim/report/reproduction_html.h"
+#include "sim/report/reproduction_report.h"
+#include "sim/reproduce/rows.h"
+
+/* Text that a report writes; to be freed. */
+struct sink {
+    char *text;
+    size_t size;
+    FILE *f;
+};
+
+static void sink_open(struct sink *s)
+{
+    s->f = open_memstream(&s->text, &s->size);
+}
+
+static const char *sink_text(struct sink *s)
+{
+    fclose(s->f);
+    return s->text;
+}
+
+static void expect_has(const char *text, const char *part)
+{
+    cr_expect(strstr(text, part) != NULL, "no \"%s\"", part);
+}
+
+Test(reproduction_report, goals_are_shares_of_errors_and_numbers_of_figures)
+{
+    struct reproduction r = {0};
+    struct row_text text;
+    rows_predicted(&r, "2.00", 2.1, 0.04, "missed");
+    rows_figure(&r, 0.5, 0.75, false, "score");
+    rows_exact(&r, "2.00", 2.004, "exact");
+    rows_figure(&r, 3, NAN, true, "constant");
+    row_text(&r.row[0], &text);
+    cr_expect_str_eq(text.error, "+5.0%");
+    cr_expect_str_eq(text.goal, "4.0%");
+    cr_expect_str_eq(text.word, "missed");
+    row_text(&r.row[1], &text);
+    cr_expect_str_eq(text.error, "");
+    cr_expect_str_eq(text.goal, "0.750");
+    row_text(&r.row[2], &text);
+    cr_expect_str_eq(text.word, "exact");
+    cr_expect_str_eq(text.error, "");
+    row_text(&r.row[3], &text);
+    cr_expect_str_eq(text.goal, "");
+    cr_expect_str_eq(text.word, "");
+    reproduction_release(&r);
+}
+
+/* The longest bar has 290 units: the paper's 2 ms; ours is half as long. Constants have none. */
+Test(reproduction_charts, bars_stand_in_the_ratio_of_their_times)
+{
+    struct reproduction r = {0};
+    struct sink s;
+    rows_predicted(&r, "2.000", 1, 0.1, "figure5.cp-tp.kv_ms");
+    rows_figure(&r, 900, NAN, true, "figure5.kv_all-gather.gb_per_s");
+    sink_open(&s);
+    primitives_charts(&r, s.f);
+    sink_text(&s);
+    expect_has(s.text, "y=\"2\" width=\"290.0\"");
+    expect_has(s.text, "y=\"17\" width=\"145.0\"");
+    expect_has(s.text, ">cp-tp</text>");
+    expect_has(s.text, "<title>figure5.cp-tp.kv_ms: paper 2.000, ours 1.000, -50%</title>");
+    cr_expect(strstr(s.text, "gb_per_s") == NULL);
+    free(s.text);
+    reproduction_release(&r);
+}
+
+/* On the DCU TP at 1k takes 0.40 + 0.25 + 0.15 - 0.0625 = 0.7375, DP at 14.1k 2.45 + 0.705 +
+ * 16.92 / 22.1 = 3.9206, that is 5.316 of 30 on an axis of 272 that ends at 280; 14.1 of 415 are
+ * 11.2 of 330 after 60. TP at 58.9k: 15.125 / 0.7375 = 20.508. */
+Test(reproduction_charts, crossovers_and_limits_lie_on_the_curves)
+{
+    struct reproduction r = {0};
+    struct sink s;
+    rows_exact(&r, "14.1", 14.1, "figure6.dcu.tp-dp.k_tokens");
+    rows_exact(&r, "58.9", 58.9, "figure6.dcu.tp.limit_k");
+    sink_open(&s);
+    regimes_charts(&r, s.f);
+    sink_text(&s);
+    expect_has(s.text,
+               "<use href=\"#m2\" class=\"open s2\" x=\"71.2\" y=\"231.8\"><title>from tp to "
+               "dp at 14.1k tokens; the paper has 14.1k");
+    expect_has(s.text,
+               "<use href=\"#m0\" class=\"mark c0\" x=\"106.8\" y=\"94.1\"><title>tp: KV fits "
+               "up to 58.9k tokens</title>");
+    free(s.text);
+    reproduction_release(&r);
+}
+
+/* Both of one throughput, a tenth too high: 0.8 x 10 to 1.25 x 11 on 330 units after 60. */
+Test(reproduction_charts, a_parity_chart_has_the_paper_to_the_right_and_ours_upwards)
+{
+    struct reproduction r = {0};
+    struct sink s;
+    char mark[64];
+    rows_predicted(&r, "10.0", 11, NAN, "table5.batch.4x1024.cp.ktok_s");
+    sink_open(&s);
+    throughput_charts(&r, s.f);
+    sink_text(&s);
+    double ratio = log(1.25 * 11 / 8);
+    snprintf(mark, sizeof mark, "class=\"mark c1\" x=\"%.1f\" y=\"%.1f\"",
+             60 + 330 * log(1.25) / ratio, 344 - 336 * log(11.0 / 8) / ratio);
+    expect_has(s.text, mark);
+    free(s.text);
+    reproduction_release(&r);
+}
+
+Test(reproduction_html, opens_with_the_verdict_and_has_every_row)
+{
+    static const char *const parts[] = {"<!DOCTYPE html>",
+                                        "1 of 2 exact rows differ.",
+                                        "<b>1 of 2</b><span>exact rows agree",
+                                        "<b>0 of 1</b>",
+                                        "href=\"#kv-bytes\"",
+                                        "<h2 id=\"kv-bytes\">KV &amp; more",
+                                        "<td>one",
+                                        "<td>DIFFERS",
+                                        "<td>missed",
+                                        "</html>"};
+    struct reproduction r = {0};
+    struct sink s;
+    rows_exact(&r, "1", 1, "one");
+    rows_exact(&r, "2", 3, "two");
+    rows_predicted(&r, "2", 3, 0.1, "three");
+    r.section[r.n_sections++] = (struct section){"kv-bytes", "KV & more", "About.", 0, r.n};
+    sink_open(&s);
+    reproduction_html(&r, s.f);
+    const char *at = sink_text(&s);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *found = strstr(at, parts[i]);
+        cr_expect(found != NULL, "no \"%s\", or not in its place", parts[i]);
+        at = found != NULL ? found : at;
+    }
+    cr_expect(strstr(s.text, "<script") == NULL);
+    cr_expect(strstr(s.text, "http") == NULL);
+    free(s.text);
+    reproduction_release(&r);
+}
