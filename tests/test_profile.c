@@ -61,7 +61,8 @@ static struct profile invent(void)
     p.expert_imbalance = 1.2;
     p.transfer.beside_frac = 0.875;
     p.transfer.regroup_interference = 0.5;
-    p.attention = (struct attention_profile){MLA_ABSORBED, POSITIONS_PARTIAL, 224, 0.375, 2.5};
+    p.attention =
+        (struct attention_profile){MLA_ABSORBED, POSITIONS_PARTIAL, 224, 0.375, 2.5, 0.125};
     p.collectives.curve[COLL_ALL_GATHER][0].point[3].us = 4.125;
     return p;
 }
@@ -110,6 +111,7 @@ Test(profile, what_is_written_reads_back, .init = enter, .fini = leave)
     cr_expect_eq(q.attention.row_tokens, 224);
     cr_expect_eq(q.attention.merge_us, 0.375);
     cr_expect_eq(q.attention.combine_us, 2.5);
+    cr_expect_eq(q.attention.spill_frac, 0.125);
     cr_expect_eq(q.layer_launch_us, 7);
     cr_expect_eq(q.step_launch_us, 300);
     cr_expect_eq(q.expert_imbalance, 1.2);
