@@ -56,8 +56,7 @@ struct attention_profile {
     int row_tokens;    /* what a query row costs beside the tokens that it sees, in tokens */
     double merge_us;   /* a layer, of one of the parts that SMs leave of a row */
     double combine_us; /* a layer, of combining ranks' partial results besides reading them */
-    double
-        spill_frac; /* by which a prompt takes longer on a context that half of L2 holds none of */
+    double spill_frac; /* by which a prompt takes longer where L2 has nothing of its context */
 };
 
 struct profile {
