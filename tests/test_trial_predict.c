@@ -45,7 +45,7 @@ Test(trial_predict, keeps_the_steps_and_says_what_they_take_today)
     bench_init(&b, "tp,cp,dp,dop,helix:kvp=2,tpa=1");
     bench_init(&fast, "tp,cp,dp,dop,helix:kvp=2,tpa=1");
     fast.profile.layer_launch_us = 0;
-    const struct trial_switches s = {4, 1000, 0.5, 1};
+    const struct trial_switches s = {4, 1000, 0.5, 1, 0};
     cr_assert_eq(trial_plans_switches(&made, &b.setting, &s, &err), 0, "%s", err.text);
     const struct trial_source source = {"made", &made, 1};
     cr_assert_eq(trial_plans_predict(&again, &b.setting, &source, &err), 0, "%s", err.text);
