@@ -256,15 +256,20 @@ static void extend(struct gpu_rank *r, const struct plan_step *s)
         r->cache.request[cache_find(&r->cache, s->row[i].req)].tokens = s->row[i].ctx_tokens;
 }
 
+/* A word of every rank, the own one already in its place. */
+static int gather_words(struct gpu_rank *r, uint64_t *all, struct err *err)
+{
+    size_t bytes[RANKS_MAX];
+    for (int i = 0; i < r->comm->ranks; i++)
+        bytes[i] = sizeof *all;
+    return comm_all_gather(r->comm, all, bytes, err);
+}
+
 /* The sum of all ranks, and how many copies of everything it counts. */
 static int sum_up(struct gpu_rank *r, uint64_t *sum, struct err *err)
 {
     uint64_t all[RANKS_MAX] = {0};
-    size_t bytes[RANKS_MAX];
-    for (int i = 0; i < r->comm->ranks; i++)
-        bytes[i] = sizeof *all;
-    if (cache_checksum(&r->cache, &all[r->comm->rank], err) < 0 ||
-        comm_all_gather(r->comm, all, bytes, err) < 0)
+    if (cache_checksum(&r->cache, &all[r->comm->rank], err) < 0 || gather_words(r, all, err) < 0)
         return -1;
     *sum = 0;
     for (int i = 0; i < r->comm->ranks; i++)
@@ -385,17 +390,15 @@ static struct plan_times percentile(const struct plan_times *t, int n, double fr
 static int count_repeats(struct gpu_rank *r, int64_t first_ns, int *n, struct err *err)
 {
     const struct backend_options *o = &r->job->options;
-    int64_t all_ns[RANKS_MAX] = {0}, slowest_ns = 1;
-    size_t bytes[RANKS_MAX];
+    uint64_t all_ns[RANKS_MAX] = {0};
+    int64_t slowest_ns = 1;
     if (o->enough_ms == 0 || *n <= REPEATS_MIN)
         return 0;
-    for (int i = 0; i < r->comm->ranks; i++)
-        bytes[i] = sizeof *all_ns;
-    all_ns[r->comm->rank] = first_ns;
-    if (comm_all_gather(r->comm, all_ns, bytes, err) < 0)
+    all_ns[r->comm->rank] = (uint64_t)first_ns;
+    if (gather_words(r, all_ns, err) < 0)
         return -1;
     for (int i = 0; i < r->comm->ranks; i++)
-        slowest_ns = max_i64(slowest_ns, all_ns[i]);
+        slowest_ns = max_i64(slowest_ns, (int64_t)all_ns[i]);
     *n = (int)min_i64(*n, max_i64(REPEATS_MIN, o->enough_ms * 1000000 / slowest_ns));
     return 0;
 }

@@ -180,7 +180,9 @@ static struct row_times time_rows(const struct cost *c, const struct layout *l,
                                   const struct row_counts *n)
 {
     struct exchange_sums exchange = exchange_sum(c, l, n);
-    struct work proj = rows_proj(c, l, n), ffn = rows_ffn(c, n), dense = rows_dense_ffn(c, n);
+    double wait_s;
+    struct work proj = rows_proj(c, l, n), dense = rows_dense_ffn(c, n);
+    struct work ffn = rows_ffn(c, n, &wait_s);
     return (struct row_times){
         .proj_ps = round_ps(proj.all_s),
         .ffn_ps = round_ps(ffn.all_s),
@@ -190,7 +192,7 @@ static struct row_times time_rows(const struct cost *c, const struct layout *l,
         .dense_ffn_hbm_ps = round_ps(dense.hbm_s),
         .once_ps = round_ps(rows_once_s(c, n)),
         .latency_ps = round_ps(exchange.latency_s),
-        .wait_ps = round_ps(rows_wait_s(c, n)),
+        .wait_ps = round_ps(wait_s),
         .link_ps = round_ps(exchange.link_s),
         .part_ps = round_ps(exchange.part_s),
     };

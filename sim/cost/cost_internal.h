@@ -87,10 +87,9 @@ double cost_hiding_frac(const struct cost *c, int sub_batches);
 
 /* rows.c: projections, FFN, and what happens once a step. */
 struct work rows_proj(const struct cost *c, const struct layout *l, const struct row_counts *n);
-/* Of the rank that has most to do over all layers. */
-struct work rows_ffn(const struct cost *c, const struct row_counts *n);
-/* Where it waits in the layers in which another has more, before the exchange that follows. */
-double rows_wait_s(const struct cost *c, const struct row_counts *n);
+/* Of the rank that has most to do over all layers, and what it waits, before the exchange that
+ * follows, in those in which another has more. */
+struct work rows_ffn(const struct cost *c, const struct row_counts *n, double *wait_s);
 struct work rows_dense_ffn(const struct cost *c, const struct row_counts *n); /* of one layer */
 double rows_once_s(const struct cost *c, const struct row_counts *n);
 

@@ -166,24 +166,20 @@ struct work rows_dense_ffn(const struct cost *c, const struct row_counts *n)
     return one;
 }
 
-struct work rows_ffn(const struct cost *c, const struct row_counts *n)
+struct work rows_ffn(const struct cost *c, const struct row_counts *n, double *wait_s)
 {
     const struct model *m = &c->model;
     int routed = m->layers - m->dense_layers;
     struct work sum = {launch_s(c, STAGE_FFN, m->layers), 0};
     add_layers(&sum, m->dense_layers, dense_layer(c, (double)n->rows));
-    if (routed > 0)
-        add_layers(&sum, routed, moe_layer(c, n, 1 / sqrt(routed)));
+    *wait_s = 0;
+    if (routed > 0) {
+        struct work mean = moe_layer(c, n, 1 / sqrt(routed));
+        double more_s = routed > 1 ? moe_layer(c, n, 1).all_s - mean.all_s : 0;
+        add_layers(&sum, routed, mean);
+        *wait_s = more_s > 0 ? routed * more_s : 0; /* more rows may be more efficient */
+    }
     return sum;
-}
-
-double rows_wait_s(const struct cost *c, const struct row_counts *n)
-{
-    int routed = c->model.layers - c->model.dense_layers;
-    if (routed < 2)
-        return 0;
-    double more_s = moe_layer(c, n, 1).all_s - moe_layer(c, n, 1 / sqrt(routed)).all_s;
-    return more_s > 0 ? routed * more_s : 0; /* more rows of an expert may be more efficient */
 }
 
 double rows_once_s(const struct cost *c, const struct row_counts *n)
