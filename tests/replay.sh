@@ -62,6 +62,16 @@ for line in 2 3; do
         "$(grep -o '"check":[^}]*' still.measured.jsonl | awk -F: '$2 >= 1e-12' | wc -l)"
 done
 
+## the same on the papers' eight ranks
+for model in tiny-mla tiny-gqa tiny-moe; do
+    "$root/tests/gpu/plan.sh" $model 2 8 all 1 overlapped "20 100 41 7 64 33 90 12 55 70" >eight.jsonl
+    said=$("$replay" eight.jsonl -o eight.measured.jsonl 2>&1)
+    expect "$model on eight ranks: exit" 0 $?
+    expect_part "$model on eight ranks: said" "21 of 21 steps with 20 switches on 8 ranks" "$said"
+    expect "$model on eight ranks: outputs are the reference's" 0 \
+        "$(grep -o '"check":[^}]*' eight.measured.jsonl | awk -F: '$2 >= 1e-12' | wc -l)"
+done
+
 ## what the simulator decides, on more ranks and other models
 for case in "tiny-gqa h200x8 8" "tiny-moe h200x2 2"; do
     read -r model cluster ranks <<<"$case"

@@ -13,19 +13,22 @@
 #   deep       three-way trials on 12 layers instead of 4: 16 x 16K, and 16 x 8K with prompts
 #   nccl       calibrate and switches by the other transport
 #   gqa        calibrate and switches of another model
+#   kvp        its shapes under every KVP x TPA, cut into 1, 2 and 4 sub-batches  (after gqa)
 #   validate   all of these against what is predicted today             (last; needs no GPU)
 # Without stages: all of them. Programs: WAVETANK_BIN (build/bin, after make replay). Machine:
-# WAVETANK_CLUSTER (h200x2).
+# WAVETANK_CLUSTER (h200x2; h200x4 and h200x8 where there are so many GPUs).
 set -eu
 
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -gt 0 ] || { sed -n 's/^# \{0,1\}//; 7,21p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n 's/^# \{0,1\}//; 7,22p' "$0"; exit 2; }
 folder=$1
 shift
 model=deepseek-r1-slice cluster=${WAVETANK_CLUSTER:-h200x2}
 PATH=$(realpath "${WAVETANK_BIN:-$root/build/bin}"):$PATH
 export WAVETANK_DATA=$root NCCL_NVLS_ENABLE=0
-all=tp,cp,dp,dop,helix:kvp=2,tpa=1 transport=direct
+ranks=${cluster##*x} transport=direct
+helix=helix:kvp=$ranks,tpa=1
+all=tp,cp,dp,dop,$helix
 mkdir -p "$folder"
 cd "$folder"
 profile=./$cluster.json
@@ -80,9 +83,9 @@ calibrate_on() {
 calibrate() { calibrate_on "$cluster" "$model"; }
 
 loads() {
-    simulate rollout dp,dop,cp,helix:kvp=2,tpa=1 185:455
+    simulate rollout "dp,dop,cp,$helix" 185:455
     simulate agentic "$all" 100:310
-    simulate longdoc cp,dp,helix:kvp=2,tpa=1 1145:1360
+    simulate longdoc "cp,dp,$helix" 1145:1360
     replay rollout --repeats 5
     replay agentic --repeats 3
     replay longdoc --repeats 3
@@ -124,15 +127,29 @@ gqa() {
 }
 
 hopb() {
-    local helix=helix:kvp=2,tpa=1
     wavetank plan grid --model "$model" --cluster "$cluster" --layouts "$helix" -o shapes.plan.jsonl
     compare hopb shapes.plan.jsonl 1 --layouts "$helix,$helix,hopb=2,$helix,hopb=4"
+}
+
+# Helix of every width that the ranks allow; the model has eight KV heads.
+kvp() {
+    local model=llama-3.1-405b-slice profile=./$cluster-gqa.json layouts='' kvp grid
+    for kvp in 2 4 8; do
+        [ $((ranks % kvp)) -eq 0 ] || continue
+        grid=helix:kvp=$kvp,tpa=$((ranks / kvp))
+        layouts+=${layouts:+,}$grid,$grid,hopb=2,$grid,hopb=4
+    done
+    wavetank plan grid --model "$model" --cluster "$cluster" --layouts "$helix" -o kvp-shapes.plan.jsonl
+    compare kvp kvp-shapes.plan.jsonl 2 --layouts "$layouts"
 }
 
 # NAME: today's predictions beside what was measured, by the profile made here or else the one by that name
 judge() {
     local of=$cluster
-    case $1 in nccl | gqa) of=$cluster-$1 ;; esac
+    case $1 in
+    nccl | gqa) of=$cluster-$1 ;;
+    kvp) of=$cluster-gqa ;;
+    esac
     [ ! -f "$of.json" ] || of=./$of.json
     wavetank plan predict "$1.measured.jsonl" --profile "$of" -o predicted.jsonl
     wavetank validate predicted.jsonl "$1.measured.jsonl" --profile "$of" --report "$1.html" \
@@ -145,11 +162,11 @@ validate() {
     done
 }
 
-[ $# -gt 0 ] || set -- calibrate loads compare switches hopb deep nccl gqa validate
+[ $# -gt 0 ] || set -- calibrate loads compare switches hopb deep nccl gqa kvp validate
 for stage; do
     case $stage in
     compare) compare_layouts ;;
-    calibrate | loads | switches | hopb | deep | nccl | gqa | validate) $stage ;;
+    calibrate | loads | switches | hopb | deep | nccl | gqa | kvp | validate) $stage ;;
     *) echo "$stage: no such stage" >&2; exit 2 ;;
     esac
 done

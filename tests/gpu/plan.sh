@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A plan for checking replay on GPUs: decode steps of requests with given contexts through a sequence
-# of layouts, STEPS of each. "all" is a way through all 20 directed switches among five layouts of two
-# ranks. With PREFILL, one more request comes in chunks of so many tokens in every step.
+# A plan for checking replay: decode steps of requests with given contexts through a sequence of layouts,
+# STEPS of each. "all" is a way through all 20 directed switches among five layouts, helix over all RANKS
+# (2, 4 or 8). With PREFILL, one more request comes in chunks of so many tokens in every step.
 #
 # usage: tests/gpu/plan.sh MODEL LAYERS RANKS "LAYOUT..."|all STEPS MECHANISM "CONTEXT..." [PREFILL]
 set -euo pipefail
 [ $# -ge 7 ] || { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
 
 layouts=$4
-helix="helix:kvp=2,tpa=1"
+helix="helix:kvp=$3,tpa=1"
 [ "$layouts" != all ] || layouts="tp dp tp dop tp $helix tp cp dop cp $helix cp dp $helix dp dop $helix dop dp cp tp"
 
 awk -v model="$1" -v layers="$2" -v ranks="$3" -v layouts="$layouts" -v steps="$5" -v mechanism="$6" \
@@ -18,8 +18,8 @@ awk -v model="$1" -v layers="$2" -v ranks="$3" -v layouts="$layouts" -v steps="$
 BEGIN {
     n_layouts = split(layouts, layout, " ")
     n = split(contexts, context, " ")
-    printf "{\"plan\":1,\"model\":\"%s\",\"cluster\":\"h200x2\",\"ranks\":%d,\"layers\":%d,\"seed\":1}\n",
-        model, ranks, layers
+    printf "{\"plan\":1,\"model\":\"%s\",\"cluster\":\"h200x%d\",\"ranks\":%d,\"layers\":%d,\"seed\":1}\n",
+        model, ranks, ranks, layers
     pred = "\"pred\":{\"step_ns\":0,\"proj_ns\":0,\"attn_ns\":0,\"exchange_ns\":0,\"ffn_ns\":0,\"switch_exposed_ns\":0}"
     for (i = 0; i < n_layouts * steps; i++) {
         now = layout[int(i / steps) + 1]

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What needs GPUs: every kernel against the CPU on one; with two, the link between them and replay's
-# cuda backend, on both transports: small models through all layouts and switches, each output compared
-# with the reference. Without a GPU it says so and passes.
+# What needs GPUs: every kernel against the CPU on one; with two, four or eight, the link between them and
+# replay's cuda backend, on both transports: small models through all layouts and switches, each output
+# compared with the reference. Without a GPU it says so and passes.
 #
 # usage: tests/gpu/run.sh BUILD_FOLDER [real]
 #   real: slices of real models, contexts to 128K, a thousand steps, instead of the small ones
@@ -19,6 +19,10 @@ passed=0 failed=0
 
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 [ "$gpus" -gt 0 ] || { echo "no GPU: skipped"; exit 0; }
+ranks=2
+[ "$gpus" -lt 4 ] || ranks=4
+[ "$gpus" -lt 8 ] || ranks=8
+helix=helix:kvp=$ranks,tpa=1
 
 # NAME COMMAND...
 expect_ok() {
@@ -43,7 +47,7 @@ replay() {
 # TRANSPORT: a table of at least 15 sizes of each operation, whose times grow from 1 MiB on
 collectives() {
     rm -f "$work/collectives.csv"
-    "$build/bin/wavetank-replay" collectives --ranks 2 --backend cuda --transport "$1" -o "$work/collectives.csv" &&
+    "$build/bin/wavetank-replay" collectives --ranks $ranks --backend cuda --transport "$1" -o "$work/collectives.csv" &&
         awk -F, '/^#/ || $1 == "op" { next }
             $3 > 1048576 && $4 <= us[$1] { bad = 1; print "does not grow: " $0 }
             { us[$1] = $4; sizes[$1]++ }
@@ -65,27 +69,27 @@ stand_still() {
 done
 
 if [ "$gpus" -ge 2 ] && [ "$real" != real ]; then
-    expect_ok "test_link 2 nccl" "$build/gpu/test_link" 2 nccl
-    expect_ok "test_link 2 direct" "$build/gpu/test_link" 2 direct
+    expect_ok "test_link $ranks nccl" "$build/gpu/test_link" $ranks nccl
+    expect_ok "test_link $ranks direct" "$build/gpu/test_link" $ranks direct
     expect_ok "test_link 4 direct, sharing GPUs" "$build/gpu/test_link" 4 direct --share 100
     for transport in nccl direct; do
         expect_ok "collectives $transport" collectives $transport
         for model in tiny-mla tiny-gqa tiny-moe; do
-            plan $model 4 2 all 2 overlapped "20 100 1000" 7
+            plan $model 4 $ranks all 2 overlapped "20 100 1000" 7
             replay "$model, all switches" "$work/plan.jsonl" --transport $transport
             replay "$model, all switches" "$work/plan.jsonl" --transport $transport --eager --delay-us 300
             stand_still
             replay "$model, standing still" "$work/still.jsonl" --transport $transport --repeats 2
         done
-        plan tiny-moe 4 2 "dop:cache=0.5 tp dop:cache=0.5 dop:rows=owned dp dop:rows=owned" 2 blocking "20 100 1000" 7
+        plan tiny-moe 4 $ranks "dop:cache=0.5 tp dop:cache=0.5 dop:rows=owned dp dop:rows=owned" 2 blocking "20 100 1000" 7
         replay "tiny-moe, variants" "$work/plan.jsonl" --transport $transport
-        plan tiny-mla 4 2 "helix:kvp=2,tpa=1,hopb=3 helix:kvp=2,tpa=1 helix:kvp=2,tpa=1,hopb=8" 5 blocking \
+        plan tiny-mla 4 $ranks "$helix,hopb=3 $helix $helix,hopb=8" 5 blocking \
             "20 100 1000 50 60"
         replay "tiny-mla, HOP-B" "$work/plan.jsonl" --transport $transport
-        plan tiny-mla 4 2 "dp helix:kvp=2,tpa=1,hopb=3 tp helix:kvp=2,tpa=1,hopb=2" 2 overlapped "20 100 1000" 7
+        plan tiny-mla 4 $ranks "dp $helix,hopb=3 tp $helix,hopb=2" 2 overlapped "20 100 1000" 7
         replay "tiny-mla, HOP-B, switches and chunks" "$work/plan.jsonl" --transport $transport
         for mechanism in overlapped blocking; do
-            plan tiny-mla 4 2 "dp helix:kvp=2,tpa=1,hopb=3 tp helix:kvp=2,tpa=1,hopb=2" 2 $mechanism \
+            plan tiny-mla 4 $ranks "dp $helix,hopb=3 tp $helix,hopb=2" 2 $mechanism \
                 "20 100 1000 50 60"
             replay "tiny-mla, HOP-B, $mechanism" "$work/plan.jsonl" --transport $transport
         done
@@ -97,16 +101,16 @@ if [ "$gpus" -ge 2 ] && [ "$real" = real ]; then
     many="131000 60000 30000 20000 10000 8000 5000 4097 3000 2048 1500 1025 1000 800 600 500"
     for transport in nccl direct; do
         for model in deepseek-r1 llama-3.1-405b; do
-            plan $model 4 2 all 2 overlapped "131000 131001 $many $many"
+            plan $model 4 $ranks all 2 overlapped "131000 131001 $many $many"
             replay "$model, B 34 to 128K, all switches" "$work/plan.jsonl" --transport $transport
-            plan $model 4 2 "tp cp dp dop helix:kvp=2,tpa=1" 2 blocking "$many" 512
+            plan $model 4 $ranks "tp cp dp dop $helix" 2 blocking "$many" 512
             replay "$model, chunked prefill beside decode" "$work/plan.jsonl" --transport $transport
-            plan $model 4 2 "helix:kvp=2,tpa=1,hopb=2" 4 blocking "$many $many"
+            plan $model 4 $ranks "$helix,hopb=2" 4 blocking "$many $many"
             replay "$model, HOP-B" "$work/plan.jsonl" --transport $transport
         done
         for steps in "tiny-mla 170" "tiny-gqa 170" "deepseek-r1 10"; do
             read -r model each <<<"$steps"
-            plan $model 4 2 "tp dop cp dp helix:kvp=2,tpa=1 dop" "$each" overlapped "5000 2000 1000 999"
+            plan $model 4 $ranks "tp dop cp dp $helix dop" "$each" overlapped "5000 2000 1000 999"
             replay "$model, $((6 * each)) steps" "$work/plan.jsonl" --transport $transport --delay-us 200
         done
     done
