@@ -20,7 +20,7 @@
 set -eu
 
 root=$(realpath "$(dirname "$0")/../..")
-[ $# -gt 0 ] || { sed -n 's/^# \{0,1\}//; 7,22p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n 's/^# \{0,1\}//; 7,19p' "$0"; exit 2; }
 folder=$1
 shift
 model=deepseek-r1-slice cluster=${WAVETANK_CLUSTER:-h200x2}
