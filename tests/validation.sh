@@ -58,6 +58,8 @@ for trial in compare-agentic switches deep deep-prompts hopb grid; do
 done
 hold h200x2-gqa gqa 0.03 0.05 0.03
 expect_report gqa
+hold h200x2-gqa kvp 0.04 0.10 0.03
+expect_report kvp
 hold h200x2-nccl nccl 0.03 0.05 0.05
 expect_report nccl
 hold "$folder/second.json" grid 0.03 0.10 0.04
