@@ -54,16 +54,17 @@ Test(reproduce, ids_are_unique)
     reproduction_release(&r);
 }
 
-/* 60 + 24 + 10 + 4 figures, 11 cells and 4 constants a platform; 12 directions, 3 scores and 2
- * constants a platform and 3 scores of all; 128 + 136 + 116 measurements; 16 gains of 4 loads on 3
- * platforms, their throughput and switches, and those without tp and dop. */
+/* 11 cells, 4 constants and 6 figures of panel a a platform, 5 numbers printed of those panels; 12
+ * directions, 3 scores, 2 constants and 2 spreads a platform and 3 scores of all; 128 + 136 + 116
+ * measurements; 16 gains of 4 loads on 3 platforms, their throughput and switches, and those
+ * without tp and dop. */
 Test(reproduce, every_cell_of_the_tables_has_a_row)
 {
     static const struct {
         const char *section;
         size_t n;
-    } sections[] = {{"primitives", 3 * (11 + 4)},
-                    {"switches", 3 * (12 * 2 + 3 + 2) + 3},
+    } sections[] = {{"primitives", 3 * (11 + 4 + 6) + 5},
+                    {"switches", 3 * (12 * 2 + 3 + 2 + 2) + 3},
                     {"throughput", 380 + 3 * (2 + 4 + 4 + 2 + 6)},
                     {"end-to-end", 3 * 4 * (2 + 16 + 2)}};
     for (int i = 0; i < 4; i++) {

@@ -2,6 +2,7 @@
 #include "sim/report/reproduction_charts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,9 +30,10 @@ static double paper_of(const struct row *row)
     return strtod(row->paper, NULL);
 }
 
+/* Before it was rounded, where that can be told. */
 static double ours_of(const struct row *row)
 {
-    return strtod(row->ours, NULL);
+    return isnan(row->error_frac) ? strtod(row->ours, NULL) : paper_of(row) * (1 + row->error_frac);
 }
 
 static void row_title(const struct row *row, FILE *out)
@@ -90,6 +92,93 @@ static void bars(const struct reproduction *r, const char *figure, const char *e
     fputs("</figcaption></figure>\n", out);
 }
 
+/* KV from DOP to CP by context, of several batches: a line of each from the origin. */
+static const struct panel {
+    const char *figure, *caption;
+    int longest_k;
+} panels[] = {{"figure5", "Figure 5a, B200: KV from DOP to CP, ms a layer", 256},
+              {"figure9", "Figure 9a, DCU: KV from DOP to CP, ms a layer", 128},
+              {"figure11", "Figure 11a, H200: KV from DOP to CP, ms a layer", 128}};
+
+static const int panel_batch[] = {1, 4, 8, 16};
+enum { PANEL_BATCHES = sizeof panel_batch / sizeof *panel_batch };
+
+static const struct row *panel_row(const struct reproduction *r, const struct panel *p, int batch,
+                                   int k_tokens, const char *what)
+{
+    char id[sizeof r->row->id];
+    snprintf(id, sizeof id, "%sa.%dx%d.%s", p->figure, batch, k_tokens * 1024, what);
+    return reproduction_row(r, id);
+}
+
+static void ray(const struct chart *c, double to, int series, bool dashed)
+{
+    if (!isnan(to))
+        chart_line(c, (double[]){0, c->x.max}, (double[]){0, to}, 2, series, dashed);
+}
+
+static double ours_or_nan(const struct row *row)
+{
+    return row != NULL ? ours_of(row) : NAN;
+}
+
+static void panel_mark(const struct chart *c, const struct row *row, int k_tokens)
+{
+    if (row == NULL)
+        return;
+    chart_mark(c, k_tokens, paper_of(row), PANEL_BATCHES - 1, MARK_FULL);
+    row_title(row, c->out);
+    chart_mark_end(c);
+}
+
+static void panel_lines(const struct reproduction *r, const struct panel *p, const struct chart *c)
+{
+    char id[sizeof r->row->id];
+    for (int i = 0; i < PANEL_BATCHES; i++) {
+        int batch = panel_batch[i];
+        ray(c, ours_or_nan(panel_row(r, p, batch, p->longest_k, "linear_ms")), i, false);
+        ray(c, ours_or_nan(panel_row(r, p, batch, p->longest_k, "kv_ms")), i, true);
+    }
+    snprintf(id, sizeof id, "%s.kv_all-to-all.volume_exact_ms", p->figure);
+    ray(c, ours_or_nan(reproduction_row(r, id)), PANEL_BATCHES, true);
+}
+
+static void panel(const struct reproduction *r, const struct panel *p, FILE *out)
+{
+    int last = PANEL_BATCHES - 1;
+    const struct row *measured = panel_row(r, p, panel_batch[last], p->longest_k, "kv_ms");
+    if (measured == NULL)
+        return;
+    struct chart c = {.out = out,
+                      .x = {.max = p->longest_k, .title = "context, 1024 tokens", .unit = ""},
+                      .y = {.max = paper_of(measured) * 1.1, .title = "ms a layer", .unit = ""},
+                      .height = 320};
+    fputs("<figure>", out);
+    chart_begin(&c, p->caption);
+    chart_axes(&c);
+    ray(&c, paper_of(measured), last, false);
+    panel_lines(r, p, &c);
+    panel_mark(&c, measured, p->longest_k);
+    panel_mark(&c, panel_row(r, p, panel_batch[last], 16, "kv_ms"), 16);
+    chart_end(&c);
+    fputs("<figcaption>", out);
+    html_text(out, p->caption);
+    fputs("</figcaption></figure>\n", out);
+}
+
+static void scaling_charts(const struct reproduction *r, FILE *out)
+{
+    static const char *const name[] = {"1 request", "4", "8", "16", "16, volume-exact"};
+    html_legend(out, name, PANEL_BATCHES + 1);
+    html_p(out, "Solid: the paper's Eq. 14, linear in requests and context, from the point that it "
+                "measured. Dashed: ours, as long as the busiest owner sends, alike for 1, 4 and 8 "
+                "requests. Marks: what the paper prints.");
+    fputs("<div class=\"pair\">\n", out);
+    for (size_t i = 0; i < sizeof panels / sizeof *panels; i++)
+        panel(r, &panels[i], out);
+    fputs("</div>\n", out);
+}
+
 void primitives_charts(const struct reproduction *r, FILE *out)
 {
     static const struct {
@@ -102,6 +191,7 @@ void primitives_charts(const struct reproduction *r, FILE *out)
         {"figure11.", "Figure 11b, H200: weights, ms a layer",
          "Figure 11c, H200: KV of 16 requests of 128K tokens, ms a layer"},
     };
+    scaling_charts(r, out);
     html_p(out,
            "Upper bars: the paper's; lower bars: ours. Directions that move nothing have none.");
     for (int i = 0; i < PLATFORM_FIGURES; i++) {

@@ -12,7 +12,7 @@
 
 /* Figures 1, 6 and 7, each whole and about its first crossover. */
 void regimes_charts(const struct reproduction *r, FILE *out);
-/* Figures 5, 9 and 11: bars of the paper's times above ours. */
+/* Figures 5, 9 and 11: KV by context (panel a), bars of the paper's times above ours (b, c). */
 void primitives_charts(const struct reproduction *r, FILE *out);
 /* Tables 1, 7 and 8, and 4, 5 and 6: ours against the paper's. */
 void switches_charts(const struct reproduction *r, FILE *out);

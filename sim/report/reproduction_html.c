@@ -142,6 +142,15 @@ static void write_figures(const struct reproduction *r, const char *section, FIL
             figures[i].write(r, out);
 }
 
+/* Paragraphs end with an empty line. */
+static void write_about(const char *about, FILE *out)
+{
+    const char *end;
+    for (; (end = strstr(about, "\n\n")) != NULL; about = end + 2)
+        html_p(out, "%.*s", (int)(end - about), about);
+    html_p(out, "%s", about);
+}
+
 void reproduction_html(const struct reproduction *r, FILE *out)
 {
     char verdict[REPRODUCTION_VERDICT_SIZE];
@@ -152,15 +161,15 @@ void reproduction_html(const struct reproduction *r, FILE *out)
     html_p(out,
            "The paper: arXiv 2609.37626. Exact rows print its very digits, or those of a separate "
            "computation where it prints none. Predicted rows have an error and a goal, on which "
-           "nothing depends; a row without a paper's value is a score or a constant that was "
-           "fitted.");
+           "nothing depends; a row without a paper's value is a score, a constant that was fitted "
+           "or what ours has besides.");
     html_p(out, "%s", reproduction_missing);
     for (int i = 0; i < r->n_sections; i++) {
         const struct section *s = &r->section[i];
         fprintf(out, "<h2 id=\"%s\">", s->name);
         html_text(out, s->title);
         fputs("</h2>\n", out);
-        html_p(out, "%s", s->about);
+        write_about(s->about, out);
         write_figures(r, s->name, out);
         write_rows(r, s, out);
     }

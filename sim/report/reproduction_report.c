@@ -12,6 +12,8 @@ static const char *word_of(const struct row *row)
 {
     if (row->kind == ROW_EXACT)
         return row->ok ? "exact" : "DIFFERS";
+    if (row->ours[0] == '\0')
+        return "not predicted";
     return isnan(row->goal) ? "" : row->ok ? "met" : "missed";
 }
 
@@ -89,8 +91,8 @@ static const char intro[] =
     "rows print the very digits of the paper, or of a separate computation where the paper\n"
     "prints none, and tests hold them to it:\n"
     "[hw/papers/splash](../hw/papers/splash/README.md) has these numbers. Predicted rows have\n"
-    "an error and a goal, on which nothing depends; a row without a paper's value is a score\n"
-    "or a constant that was fitted.\n\n";
+    "an error and a goal, on which nothing depends; a row without a paper's value is a score,\n"
+    "a constant that was fitted or what ours has besides.\n\n";
 
 void reproduction_markdown(const struct reproduction *r, FILE *out)
 {

@@ -41,8 +41,7 @@ int platform_load(struct platform *p, int i, struct err *err)
         profile_load(&p->profile, p->cluster.profile, err) < 0)
         return -1;
     p->cost = cost_new(&p->model, &p->cluster, &p->profile, p->layout, PLATFORM_LAYOUTS, 64);
-    for (int b = 0; b < SWITCH_BATCH; b++)
-        p->owned_tokens[b % p->cluster.ranks] += p->ctx_tokens;
+    platform_deal(p, SWITCH_BATCH, p->ctx_tokens, p->owned_tokens);
     return 0;
 }
 
@@ -58,6 +57,14 @@ void platform_release(struct platform *p)
 {
     cost_free(p->cost);
     profile_release(&p->profile);
+}
+
+void platform_deal(const struct platform *p, int requests, int64_t ctx_tokens,
+                   int64_t owned_tokens[RANKS_MAX])
+{
+    int ranks = p->cluster.ranks;
+    for (int rank = 0; rank < RANKS_MAX; rank++)
+        owned_tokens[rank] = rank < ranks ? (requests + ranks - 1 - rank) / ranks * ctx_tokens : 0;
 }
 
 int platform_layout(const struct platform *p, const char *name)

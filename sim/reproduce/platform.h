@@ -21,7 +21,7 @@ struct platform {
     struct profile profile;
     struct layout layout[LAYOUT_MAX]; /* tp, cp, dp, dop */
     struct cost *cost;
-    int64_t owned_tokens[RANKS_MAX]; /* live tokens of each owner */
+    int64_t owned_tokens[RANKS_MAX]; /* live tokens of each owner, SWITCH_BATCH requests */
 };
 
 /* Platform i of PLATFORMS. Must not be moved afterwards. On failure nothing is held. */
@@ -30,6 +30,10 @@ void platform_release(struct platform *p);
 
 /* Go on with a model of the layers that hold KV alone. */
 void platform_keep_kv_layers(struct platform *p);
+
+/* Live tokens of each owner when so many requests of one length are dealt out in turn. */
+void platform_deal(const struct platform *p, int requests, int64_t ctx_tokens,
+                   int64_t owned_tokens[RANKS_MAX]);
 
 /* Index of a layout by name. */
 int platform_layout(const struct platform *p, const char *name);

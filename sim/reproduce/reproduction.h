@@ -18,8 +18,8 @@ enum row_kind { ROW_EXACT, ROW_PREDICTED };
 struct row {
     enum row_kind kind;
     char id[64];
-    char paper[24]; /* as printed there; "" for a figure of ours about other rows */
-    char ours[24];
+    char paper[24];    /* as printed there; "" for a figure of ours about other rows */
+    char ours[24];     /* "" when nothing of ours predicts it */
     double error_frac; /* ours / paper - 1; NAN for words and without a paper's value */
     double goal;       /* of the error, or of `ours` when the paper has no value; NAN: none */
     bool ok;           /* exact: equal; predicted: the goal is met, or there is none */
@@ -27,7 +27,7 @@ struct row {
 
 struct section {
     const char *name, *title;
-    const char *about; /* what was computed and how; where and why we miss */
+    const char *about; /* what was computed and how; where and why we miss; paragraphs */
     size_t first, n;   /* its rows */
 };
 

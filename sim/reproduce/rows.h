@@ -21,6 +21,9 @@ bool rows_predicted(struct reproduction *r, const char *paper, double ours, doub
 /* A figure about other rows or a constant that was fitted; `ok` says whether it meets `goal`. */
 void rows_figure(struct reproduction *r, double ours, double goal, bool ok, const char *id, ...)
     __attribute__((format(printf, 5, 6)));
+/* What the paper has and we have no model of: no error. */
+void rows_unpredicted(struct reproduction *r, const char *paper, const char *id, ...)
+    __attribute__((format(printf, 3, 4)));
 
 typedef int section_fn(struct reproduction *r, struct err *err);
 section_fn reproduce_projections, reproduce_kv_bytes, reproduce_loads, reproduce_pools;
