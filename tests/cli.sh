@@ -76,7 +76,7 @@ expect "sim: JSON keys" "wavetank trace model cluster scenario runs" "$(keys 2 a
 expect "sim: run keys" "policy requests completed rejected cancelled preemptions makespan_s total_tok_s \
 output_tok_s goodput_req_s goodput_tok_s queued_s ttft_s tpot_s e2e_s steps events switches switches_refused \
 switch_exposed_s layout_time_frac kv_peak_frac prefix_hit_frac prefix_cached_tokens \
-prefix_block_tokens prefix_evicted_blocks sim_wall_s" "$(keys 6 a.json)"
+prefix_block_tokens prefix_evicted_blocks sim_wall_s regret_frac" "$(keys 6 a.json)"
 expect "sim: policies without --policy" \
     "fixed:tp fixed:cp fixed:dp fixed:dop splash best-fixed:cp" "$(policies a.json)"
 expect_part "sim: row of best-fixed" "best-fixed (cp)" "$(cat a.txt)"
@@ -95,6 +95,19 @@ expect "sim --json -: without the tables" "{" "$(sim --json - | head -c 1)"
 expect "sim --limit, --policy" "7 fixed:tp splash:margin=0.1,dwell_ms=2" \
     "$(sim --limit 7 --policy tp --policy splash:margin=0.1,dwell_ms=2 --json c.json >/dev/null
         echo "$(sed -n 's/^ \{6\}"completed": \(.*\),/\1/p' c.json | sort -u)" "$(policies c.json)")"
+regrets() { sed -n 's/^ *"regret_frac": \(.*\)/\1/p' "$1" | xargs; }
+sim --limit 7 --policy splash --json c.json >/dev/null
+expect "sim: no regret without a yardstick" "" "$(regrets c.json)"
+sim --limit 60 --policy splash --policy oracle:every_ms=20 --policy oracle:budget=0 --json c.json >c.txt
+expect "sim: regret against the oracle" "0.0" "$(regrets c.json | cut -d' ' -f2)"
+expect "sim: an oracle without budget regrets as splash does" "$(regrets c.json | cut -d' ' -f1)" \
+    "$(regrets c.json | cut -d' ' -f3)"
+expect_part "sim: an oracle makes regret a column" "switches  regret" "$(cat c.txt)"
+expect_part "sim: an oracle says what its budget cut" "looked ahead in 0 forks; its budget cut" "$(cat c.txt)"
+expect "sim: an oracle's run keys" "forks searches_cut" "$(keys 6 c.json | grep -o 'forks.*')"
+sim --limit 60 --policy splash --policy oracle:every_ms=20 --policy oracle:budget=0 --exact \
+    --json b.json >b.txt
+expect "sim --exact: the oracle sees the same" "$(cat c.txt; stable c.json)" "$(cat b.txt; stable b.json)"
 expect_part "sim --slo shows goodput" "goodput" "$(sim --policy tp --slo ttft=100ms)"
 expect "sim: a layout whose weights do not fit is a row, not an error" "0 0" \
     "$(run sim "$azure" --model deepseek-v3.2 --cluster h100x8 --limit 5 --policy tp --json d.json \

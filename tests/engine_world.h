@@ -60,6 +60,18 @@ static inline void world_compile(struct world *w, double memory_bytes)
                        (int)w->config.page_tokens);
 }
 
+/* The same with about so many pages beside the heaviest weights. */
+static inline void world_compile_pages(struct world *w, int64_t pages)
+{
+    double most = 0;
+    struct capacity c = {0};
+    for (int l = 0; l < w->n_layouts; l++) {
+        c = capacity_of(&w->model, &w->cluster, &w->layout[l], (int)w->config.page_tokens, 0);
+        most = c.weights_bytes > most ? c.weights_bytes : most;
+    }
+    world_compile(w, c.common_bytes + 1.5 * most + (double)pages * c.page_bytes);
+}
+
 static inline void world_release(struct world *w)
 {
     cost_free(w->cost);
@@ -89,17 +101,26 @@ static inline struct engine_input world_input(const struct world *w)
                                  .config = &w->config};
 }
 
-/* With a policy of this text for each group. */
+/* A policy of this text for each group; how many. */
+static inline int world_policies(const struct world *w, const char *text,
+                                 struct policy policy[GROUPS_MAX])
+{
+    struct err err = ERR_NONE;
+    int groups = (int)(w->config.replicas + w->config.prefill_replicas);
+    cr_assert_leq(groups, GROUPS_MAX);
+    for (int i = 0; i < groups; i++)
+        cr_assert_eq(policy_new(&policy[i], text, w->layout, w->n_layouts, &err), 0, "%s",
+                     err.text);
+    return groups;
+}
+
+/* Under policies of this text. */
 static inline void world_run_input(const struct world *w, struct engine_input in, const char *text,
                                    struct run_result *out)
 {
     struct err err = ERR_NONE;
     struct policy policy[GROUPS_MAX];
-    int groups = (int)(in.config->replicas + in.config->prefill_replicas);
-    cr_assert_leq(groups, GROUPS_MAX);
-    for (int i = 0; i < groups; i++)
-        cr_assert_eq(policy_new(&policy[i], text, w->layout, w->n_layouts, &err), 0, "%s",
-                     err.text);
+    int groups = world_policies(w, text, policy);
     in.policy = policy;
     cr_assert_eq(engine_run(&in, out, &err), 0, "%s", err.text);
     for (int i = 0; i < groups; i++)

@@ -7,20 +7,9 @@
 #include "sim/base/mem.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
+#include "sim/engine/simulation.h"
 #include "sim/report/result_json.h"
 #include "tests/engine_world.h"
-
-/* Leave about `pages` pages beside the heaviest weights. */
-static void compile_with(struct world *w, int64_t pages)
-{
-    double most = 0;
-    struct capacity c = {0};
-    for (int l = 0; l < w->n_layouts; l++) {
-        c = capacity_of(&w->model, &w->cluster, &w->layout[l], (int)w->config.page_tokens, 0);
-        most = c.weights_bytes > most ? c.weights_bytes : most;
-    }
-    world_compile(w, c.common_bytes + 1.5 * most + (double)pages * c.page_bytes);
-}
 
 static void make(struct world *w, const char *layouts, int ranks)
 {
@@ -57,8 +46,10 @@ static const char *const any_policy[] = {
     "splash:margin=0,mechanism=free",
     "splash:margin=0,on_full=hold",
     "greedy:on_full=hold,mechanism=blocking",
+    "oracle:horizon_s=0.01,every_ms=3",
+    "oracle:horizon_s=0,every_ms=0,depth=2,beam=1,base_margin=1,budget=100,mechanism=drain",
 };
-enum { N_POLICIES = sizeof any_policy / sizeof *any_policy };
+enum { N_POLICIES = sizeof any_policy / sizeof *any_policy, N_WITHOUT_FORKS = N_POLICIES - 2 };
 
 static const char *const any_model[] = {"tiny-mla", "tiny-gqa", "tiny-moe"};
 
@@ -166,7 +157,7 @@ static void random_world(struct world *w, struct rng *rng)
     random_limits(w, rng);
     w->profile.overlap_frac = rng_range(rng, 0, 2) ? 0 : 0.3;
     int64_t most = rng_range(rng, 0, 1) ? 4000 : 80; /* with few, growing requests run out */
-    compile_with(w, rng_range(rng, 4, most) * 64 / w->config.page_tokens);
+    world_compile_pages(w, rng_range(rng, 4, most) * 64 / w->config.page_tokens);
     random_requests(w, rng);
     if (rng_range(rng, 0, 1))
         random_waits(w, rng);
@@ -188,19 +179,26 @@ static void note(struct seen *seen, const struct run_result *r)
     seen->switches_with_cache += r->cached_tokens > 0 ? r->switches : 0;
 }
 
+/* By every number and every request's times. */
+static void expect_same(const struct world *w, const char *policy, const struct run_result *x,
+                        const struct run_result *y, int scenario)
+{
+    char *a = run_text(w, policy, x), *b = run_text(w, policy, y);
+    cr_assert_str_eq(a, b, "scenario %d, %s", scenario, policy);
+    cr_assert_arr_eq(x->request, y->request, (size_t)w->n * sizeof *x->request, "scenario %d, %s",
+                     scenario, policy);
+    free(a);
+    free(b);
+}
+
 static void check_equal(const struct world *w, const char *policy, int scenario, struct seen *seen)
 {
     struct run_result exact, jumped;
     world_run(w, policy, true, &exact);
     world_run(w, policy, false, &jumped);
-    char *a = run_text(w, policy, &exact), *b = run_text(w, policy, &jumped);
-    cr_assert_str_eq(a, b, "scenario %d, %s", scenario, policy);
+    expect_same(w, policy, &exact, &jumped, scenario);
     if (w->config.admission == ADMIT_RESERVE)
         cr_assert_eq(exact.preemptions, 0, "scenario %d, %s", scenario, policy);
-    cr_assert_arr_eq(exact.request, jumped.request, (size_t)w->n * sizeof *exact.request,
-                     "scenario %d, %s", scenario, policy);
-    free(a);
-    free(b);
     note(seen, &exact);
     run_result_release(&exact);
     run_result_release(&jumped);
@@ -226,6 +224,45 @@ Test(engine, jumping_gives_the_bytes_of_single_steps, .timeout = 600)
     cr_log_info("%lld preemptions, %lld cached tokens, %lld evictions, %lld switches",
                 (long long)seen.preemptions, (long long)seen.cached_tokens,
                 (long long)seen.evictions, (long long)seen.switches_with_cache);
+}
+
+/* Origin and fork take turns after so many events, so that what they shared would show. */
+static void check_fork(const struct world *w, const char *text, int64_t events, int scenario)
+{
+    struct policy policy[GROUPS_MAX];
+    struct simulation origin, fork;
+    struct run_result result[3]; /* of neither, of the origin, of the fork */
+    struct err err = ERR_NONE, fork_err;
+    struct engine_input in = world_input(w);
+    world_run(w, text, false, &result[0]);
+    int groups = world_policies(w, text, policy);
+    in.policy = policy;
+    simulation_init(&origin, &in, &result[1], &err);
+    while (events-- > 0 && simulation_step(&origin))
+        ;
+    simulation_fork(&fork, &origin, &result[2], &fork_err);
+    while (simulation_step(&fork) + simulation_step(&origin) > 0)
+        ;
+    cr_assert_eq(simulation_end(&fork) | simulation_end(&origin), 0);
+    expect_same(w, text, &result[0], &result[1], scenario);
+    expect_same(w, text, &result[0], &result[2], scenario);
+    for (int i = 0; i < groups; i++)
+        policy_release(&policy[i]);
+    for (int i = 0; i < 3; i++)
+        run_result_release(&result[i]);
+}
+
+Test(engine, a_fork_and_its_origin_end_alike_whenever_it_was_made, .timeout = 300)
+{
+    struct rng rng;
+    rng_init(&rng, 8);
+    for (int scenario = 0; scenario < 300; scenario++) {
+        struct world w;
+        random_world(&w, &rng);
+        const char *policy = any_policy[scenario % N_WITHOUT_FORKS];
+        check_fork(&w, policy, rng_range(&rng, 0, rng_range(&rng, 0, 1) ? 30 : 600), scenario);
+        world_release(&w);
+    }
 }
 
 /* It came at its time, or its delay after the last that it waited for. */
@@ -306,7 +343,7 @@ Test(engine, makespan_falls_when_bandwidth_rises)
             world_init(&w, "tiny-moe", "tp,cp,dp,dop", 8);
             w.config.token_budget = 512;
             w.cluster.device.hbm_gb_per_s *= 1 << doubling;
-            compile_with(&w, 100000);
+            world_compile_pages(&w, 100000);
             all_at_once(&w, 40, 700, 50);
             int64_t now = makespan(&w, any_policy[p]);
             cr_expect_leq(now, before, "%s at %d", any_policy[p], doubling);
@@ -322,7 +359,7 @@ Test(engine, times_of_one_request_are_its_steps)
     struct world w;
     struct run_result r;
     make(&w, "tp,cp,dp,dop", 8);
-    compile_with(&w, 100000);
+    world_compile_pages(&w, 100000);
     all_at_once(&w, 1, 300, 3);
     world_run(&w, "fixed:tp", true, &r);
 
@@ -345,7 +382,7 @@ Test(engine, free_switching_is_never_slower_than_the_best_fixed_layout)
         struct run_result longest;
         make(&w, "tp,cp,dp,dop", 8);
         w.config.token_budget = 1 << 20;
-        compile_with(&w, 1000000);
+        world_compile_pages(&w, 1000000);
         all_at_once(&w, 32, inputs[i], 200);
         int64_t best = INT64_MAX;
         for (int p = 0; p < 4; p++) {
@@ -365,7 +402,7 @@ Test(engine, a_request_that_can_never_fit_is_rejected_and_the_run_goes_on)
     struct run_result r;
     make(&w, "tp,cp,dp,dop", 8);
     w.model.max_context_tokens = 8192;
-    compile_with(&w, 20);
+    world_compile_pages(&w, 20);
     world_ask(&w, 0, 100, 10);
     world_ask(&w, 1, 8183, 10);
     world_ask(&w, 2, 5000, 10);
@@ -383,7 +420,7 @@ Test(engine, a_switching_policy_goes_where_the_request_fits)
     struct world w;
     struct run_result r;
     make(&w, "tp,cp", 8);
-    compile_with(&w, 100);
+    world_compile_pages(&w, 100);
     all_at_once(&w, 1, 6000, 10);
     world_run(&w, "fixed:tp", false, &r);
     cr_assert_eq(r.rejected, 1);
@@ -403,7 +440,7 @@ Test(engine, a_request_that_outgrows_its_layout_alone_ends_the_drain)
     struct run_result r;
     make(&w, "tp,cp", 8);
     w.config.admission = ADMIT_ON_DEMAND;
-    compile_with(&w, 100);
+    world_compile_pages(&w, 100);
     int64_t tokens = cost_capacity(w.cost, 0)->pages * w.config.page_tokens;
     all_at_once(&w, 1, tokens - 100, 200);
     world_run(&w, "splash:margin=0,mechanism=drain", false, &r);
@@ -420,7 +457,7 @@ Test(engine, nothing_is_admitted_behind_a_request_that_needs_another_layout)
     struct world w;
     struct run_result r;
     make(&w, "dp,cp", 2);
-    compile_with(&w, 100);
+    world_compile_pages(&w, 100);
     int64_t all_tokens = cost_capacity(w.cost, 1)->pages * w.config.page_tokens * 2;
     all_at_once(&w, 2, all_tokens - 16, 10);
     w.request[1].input_tokens = 100;
@@ -437,7 +474,7 @@ Test(engine, on_demand_admission_preempts_and_still_finishes)
     struct run_result r;
     make(&w, "tp,cp,dp,dop", 2);
     w.config.admission = ADMIT_ON_DEMAND;
-    compile_with(&w, 60);
+    world_compile_pages(&w, 60);
     all_at_once(&w, 12, 60, 300);
     world_run(&w, "fixed:tp", false, &r);
     cr_expect_eq(r.completed, 12);
@@ -452,7 +489,7 @@ Test(engine, a_full_destination_is_refused_and_counted_once)
     struct world w;
     struct run_result r;
     make(&w, "cp,dp", 8);
-    compile_with(&w, 80);
+    world_compile_pages(&w, 80);
     all_at_once(&w, 1, cost_capacity(w.cost, 1)->pages * w.config.page_tokens, 50);
     world_run(&w, "splash:margin=0,mechanism=free", false, &r);
     cr_expect_eq(r.completed, 1);

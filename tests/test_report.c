@@ -95,7 +95,7 @@ static struct run_result *add_row(struct field *f, const char *policy, int fixed
     hist_init(&r->e2e_ps);
     if (completed > 0)
         hist_add(&r->e2e_ps, e2e_ms * PS_PER_MS, (uint64_t)completed);
-    f->row[f->n++] = (struct summary_row){policy, fixed_layout, false, r};
+    f->row[f->n++] = (struct summary_row){policy, fixed_layout, false, r, false};
     return r;
 }
 
@@ -191,7 +191,7 @@ Test(summary, tables_and_notes_read_as_written_here)
     struct sink s;
     struct run_result *dp = add_row(&f, "fixed:dp", DP, 8, 1500);
     struct run_result *splash = add_row(&f, "splash", MOVER, 10, 1000);
-    f.row[f.n++] = (struct summary_row){"best-fixed:dp", DP, true, dp};
+    f.row[f.n++] = (struct summary_row){"best-fixed:dp", DP, true, dp, false};
     fill_times(dp, 250, 40000);
     fill_times(splash, 125, 20500);
     dp->requests = 14;
@@ -237,6 +237,55 @@ Test(summary, tables_and_notes_read_as_written_here)
         "splash: 30,000 of 90,000 prompt tokens (33.3%) were cached; 1,234 blocks of 512 evicted\n"
         "splash wins: it completes 2 more requests than the best fixed layout (dp).\n");
     free(s.text);
+    field_release(&f);
+}
+
+/* 2.0 s and 1.5 s against the oracle's 1.6 s, which looks ahead but is no policy that could win. */
+Test(summary, an_oracle_makes_regret_a_column_and_does_not_win)
+{
+    struct field f = {0};
+    struct sink s;
+    add_row(&f, "fixed:dp", DP, 10, 2000);
+    add_row(&f, "fixed:cp", CP, 9, 1000);
+    add_row(&f, "splash", MOVER, 10, 1800);
+    struct run_result *oracle = add_row(&f, "oracle", MOVER, 10, 1600);
+    f.row[3].looks_ahead = true;
+    oracle->forks = 1234;
+    oracle->searches_cut = 5;
+    struct summary summary = summary_of(&f);
+    cr_expect_eq(summary_yardstick(&summary), oracle);
+    sink_open(&s);
+    summary_print(&summary, s.f);
+    const char *text = sink_text(&s);
+    cr_expect_not_null(strstr(text, "switches  regret\n"));
+    cr_expect_not_null(strstr(text, "0   25.0%\n")); /* 2.0 / 1.6 */
+    cr_expect_not_null(strstr(text, "0   12.5%\n")); /* 1.8 / 1.6 */
+    cr_expect_not_null(strstr(text, "0    0.0%\n"));
+    cr_expect_not_null(strstr(text, "0       -\n")); /* other requests */
+    cr_expect_not_null(
+        strstr(text, "oracle: looked ahead in 1,234 forks; its budget cut 5 decisions short\n"));
+    cr_expect_not_null(strstr(text, "\nsplash wins: it is 1.11 times as fast as the best fixed"));
+    free(s.text);
+    field_release(&f);
+}
+
+Test(summary, regret_is_against_the_best_of_hindsight_and_foresight)
+{
+    struct field f = {0};
+    double frac = 7;
+    struct run_result *dp = add_row(&f, "fixed:dp", DP, 10, 2000);
+    struct run_result *splash = add_row(&f, "splash", MOVER, 10, 1500);
+    struct run_result *fewer = add_row(&f, "greedy", MOVER, 9, 1500);
+    struct summary summary = summary_of(&f);
+    cr_expect_null(summary_yardstick(&summary));
+    f.row[f.n++] = (struct summary_row){"best-fixed:dp", DP, true, dp, false};
+    summary = summary_of(&f);
+    cr_assert_eq(summary_yardstick(&summary), dp);
+    cr_expect_not(summary_regret(fewer, dp, &frac));
+    cr_expect_eq(frac, 7);
+    cr_expect(summary_regret(splash, dp, &frac));
+    cr_expect_float_eq(frac, -0.25, 1e-12);
+    f.n = 3;
     field_release(&f);
 }
 

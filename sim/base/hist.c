@@ -21,6 +21,12 @@ void hist_release(struct hist *h)
     hist_init(h);
 }
 
+void hist_copy(struct hist *to, const struct hist *from)
+{
+    *to = *from;
+    to->bucket = xmemdup(from->bucket, (size_t)from->octaves * OCTAVE, sizeof *from->bucket);
+}
+
 /* How many low bits of the value its bucket ignores: all below the top nine. */
 static int ignored_bits(int64_t value)
 {

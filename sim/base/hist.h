@@ -19,6 +19,7 @@ struct hist {
 
 void hist_init(struct hist *h);
 void hist_release(struct hist *h);
+void hist_copy(struct hist *to, const struct hist *from);
 /* Record a value >= 0 that many times. */
 void hist_add(struct hist *h, int64_t value, uint64_t times);
 /* The smallest recorded value v such that at least ceil(q * n) values are <= v, to the stated

@@ -32,6 +32,11 @@ char *xstrdup(const char *s)
     return memcpy(xmalloc(size), s, size);
 }
 
+void *xmemdup(const void *array, size_t n, size_t size)
+{
+    return array != NULL ? memcpy(xmalloc(n * size), array, n * size) : NULL;
+}
+
 void *xgrow(void *array, size_t *cap, size_t need, size_t size)
 {
     if (need <= *cap)

@@ -15,6 +15,9 @@ void *xcalloc(size_t n, size_t size);
 
 char *xstrdup(const char *s);
 
+/* A copy of n elements in fresh memory; NULL of NULL. */
+void *xmemdup(const void *array, size_t n, size_t size);
+
 /* Grow an array of `size`-byte elements to hold at least `need`, doubling; *cap is updated.
  * Returns the array, moved or not. */
 void *xgrow(void *array, size_t *cap, size_t need, size_t size);

@@ -310,14 +310,26 @@ static json_t *trace_json(const struct trace *t)
     return obj;
 }
 
+static json_t *run_json(const struct session *s, const struct summary *summary, int i)
+{
+    const struct summary_row *row = &summary->row[i];
+    const struct run_result *yardstick = summary_yardstick(summary);
+    json_t *run = result_json(row->policy, row->result, s->setup.layout, s->setup.n_layouts);
+    double frac;
+    if (yardstick != NULL)
+        json_object_set_new(run, "regret_frac",
+                            summary_regret(row->result, yardstick, &frac) ? json_num(frac)
+                                                                          : json_null());
+    return run;
+}
+
 static void write_json(const struct session *s, const struct summary *summary, FILE *out)
 {
     json_t *doc = json_object(), *runs = json_array(), *set = opt_dump(options, &s->settings);
     for (int i = 0; i < N_FILE_OPTIONS; i++)
         json_object_del(set, file_options[i]);
     for (int i = 0; i < summary->n; i++)
-        json_array_append_new(runs, result_json(summary->row[i].policy, summary->row[i].result,
-                                                s->setup.layout, s->setup.n_layouts));
+        json_array_append_new(runs, run_json(s, summary, i));
     json_object_set_new(doc, "wavetank", json_string(WAVETANK_VERSION));
     json_object_set_new(doc, "trace", trace_json(&s->trace));
     json_object_set_new(doc, "model", json_string(s->setup.model.name));

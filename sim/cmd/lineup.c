@@ -16,7 +16,8 @@ static int add_run(struct lineup *l, const char *text, struct err *err)
         return -1;
     bool fixed = p.kind == &policy_fixed;
     struct run run = {.policy = xstrdup(fixed ? p.name : text),
-                      .fixed_layout = fixed ? p.start : -1};
+                      .fixed_layout = fixed ? p.start : -1,
+                      .looks_ahead = p.kind == &policy_oracle};
     policy_release(&p);
     for (int i = 0; i < l->n_runs; i++) {
         if (strcmp(l->run[i].policy, run.policy) == 0) {
@@ -156,6 +157,7 @@ void lineup_rows(const struct lineup *l, struct summary_row *row)
             .policy = e->name,
             .fixed_layout = l->run[e->run].fixed_layout,
             .in_hindsight = e->in_hindsight,
+            .looks_ahead = l->run[e->run].looks_ahead,
             .result = &l->run[e->run].result,
         };
     }

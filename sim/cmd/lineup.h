@@ -13,6 +13,7 @@
 struct run {
     char *policy;     /* as policy_new() takes it */
     int fixed_layout; /* or -1 */
+    bool looks_ahead;
     bool done;
     struct run_result result; /* once done */
 };

@@ -5,28 +5,7 @@
 #include <stdlib.h>
 
 #include "sim/base/mem.h"
-#include "sim/engine/group.h"
-#include "sim/engine/router.h"
-
-/* Groups that do the same, behind a router. */
-struct pool {
-    struct group *group;
-    int64_t n;
-    struct router router;
-    int64_t *load;
-};
-
-struct simulation {
-    struct engine engine;
-    struct eventq events;
-    struct waits waits;
-    struct kv_link link;
-    struct group *group; /* those that decode, then those that only run prompts */
-    struct pool pool[POOL_COUNT];
-    int64_t n_requests;
-    int64_t now_ps;
-    struct progress *progress;
-};
+#include "sim/engine/simulation.h"
 
 /* The first from `req` on that comes at its own time. */
 static void push_arrival(struct simulation *s, int64_t req)
@@ -80,6 +59,8 @@ static void arrive(struct simulation *s, uint32_t req, int64_t from_ps)
 
 static void on_arrival(struct simulation *s, const struct event *e)
 {
+    if (s->now_ps > s->last_arrival_ps)
+        return;
     if (s->engine.request[e->sequence].n_after == 0)
         push_arrival(s, e->sequence + 1);
     arrive(s, (uint32_t)e->sequence, s->now_ps);
@@ -88,7 +69,8 @@ static void on_arrival(struct simulation *s, const struct event *e)
 /* Steps that end now have ended, and those that follow them have begun. */
 static void on_follow(struct simulation *s, const struct event *e)
 {
-    arrive(s, (uint32_t)e->sequence, s->now_ps + 1);
+    if (s->now_ps <= s->last_arrival_ps)
+        arrive(s, (uint32_t)e->sequence, s->now_ps + 1);
 }
 
 static void on_handover(struct simulation *s, const struct event *e)
@@ -149,16 +131,15 @@ static int64_t count_ended(const struct run_result *r)
     return r->completed + r->rejected + r->cancelled;
 }
 
-static void loop(struct simulation *s)
+bool simulation_step(struct simulation *s)
 {
     struct event e;
-    while (!s->engine.err->set && eventq_pop(&s->events, &e)) {
-        assert(e.time_ps >= s->now_ps);
-        s->now_ps = e.time_ps;
-        handler[e.kind](s, &e);
-        if (s->progress != NULL)
-            progress_update(s->progress, count_ended(s->engine.out));
-    }
+    if (s->engine.err->set || !eventq_pop(&s->events, &e))
+        return false;
+    assert(e.time_ps >= s->now_ps);
+    s->now_ps = e.time_ps;
+    handler[e.kind](s, &e);
+    return true;
 }
 
 static void result_init(struct run_result *r, int64_t n)
@@ -183,6 +164,17 @@ void run_result_release(struct run_result *r)
     r->request = NULL;
 }
 
+void run_result_copy(struct run_result *to, const struct run_result *from)
+{
+    *to = *from;
+    hist_copy(&to->queued_ps, &from->queued_ps);
+    hist_copy(&to->ttft_ps, &from->ttft_ps);
+    hist_copy(&to->tpot_ps, &from->tpot_ps);
+    hist_copy(&to->e2e_ps, &from->e2e_ps);
+    hist_copy(&to->link.wait_ps, &from->link.wait_ps);
+    to->request = xmemdup(from->request, (size_t)from->requests, sizeof *from->request);
+}
+
 /* Groups first .. first + n - 1. */
 static void start_pool(struct simulation *s, const struct engine_input *in, enum pool_kind kind,
                        int64_t first, int64_t n)
@@ -199,6 +191,19 @@ static void start_pool(struct simulation *s, const struct engine_input *in, enum
         group_init(&p->group[i], &s->engine, (int)(first + i), &in->policy[first + i], kind);
 }
 
+int64_t simulation_groups(const struct simulation *s)
+{
+    return s->pool[POOL_DECODE].n + s->pool[POOL_PREFILL].n;
+}
+
+void simulation_connect(struct simulation *s)
+{
+    s->engine.events = &s->events;
+    s->engine.waits = &s->waits;
+    s->engine.link = &s->link;
+    s->engine.group = s->group;
+}
+
 static void start(struct simulation *s, const struct engine_input *in)
 {
     const struct engine_config *config = in->config;
@@ -206,10 +211,8 @@ static void start(struct simulation *s, const struct engine_input *in)
     int64_t n = config->replicas, n_prefill = config->prefill_replicas;
     s->group = xcalloc((size_t)(n + n_prefill), sizeof *s->group);
     s->engine.flight = xcalloc((size_t)s->n_requests, sizeof *s->engine.flight);
-    s->engine.events = &s->events;
-    s->engine.waits = &s->waits;
-    s->engine.link = &s->link;
-    s->engine.group = s->group;
+    simulation_connect(s);
+    s->engine.simulation = s;
     s->engine.token_bytes = model_kv_bytes_per_token(model);
     s->engine.state_bytes = model->linear.layers * (double)model->linear.state_bytes_per_layer;
     waits_init(&s->waits, in);
@@ -220,7 +223,7 @@ static void start(struct simulation *s, const struct engine_input *in)
     push_arrival(s, 0);
 }
 
-static void stop(struct simulation *s)
+void simulation_release(struct simulation *s)
 {
     for (int k = 0; k < POOL_COUNT; k++) {
         for (int64_t i = 0; i < s->pool[k].n; i++)
@@ -228,6 +231,9 @@ static void stop(struct simulation *s)
         router_release(&s->pool[k].router);
         free(s->pool[k].load);
     }
+    for (int64_t i = 0; s->policy != NULL && i < simulation_groups(s); i++)
+        policy_release(&s->policy[i]);
+    free(s->policy);
     free(s->group);
     free(s->engine.flight);
     eventq_release(&s->events);
@@ -235,8 +241,16 @@ static void stop(struct simulation *s)
     kv_link_release(&s->link);
 }
 
-static void sum_up(struct run_result *out)
+static int64_t count_cut(const struct policy *p)
 {
+    return p->kind->count_cut != NULL ? p->kind->count_cut(p->state) : 0;
+}
+
+static void sum_up(struct simulation *s)
+{
+    struct run_result *out = s->engine.out;
+    for (int64_t i = 0; i < simulation_groups(s); i++)
+        out->searches_cut += count_cut(s->group[i].policy);
     for (int k = 0; k < POOL_COUNT; k++) {
         const struct pool_result *p = &out->pool[k];
         out->busy_ps += p->busy_ps;
@@ -263,32 +277,49 @@ static void check_conservation(const struct engine *e)
            running_ps == e->running_area_ps);
 }
 
-int engine_run(const struct engine_input *in, struct run_result *out, struct err *err)
+void simulation_init(struct simulation *s, const struct engine_input *in, struct run_result *out,
+                     struct err *err)
 {
-    uint64_t began_ns = wall_ns();
-    struct simulation s = {.n_requests = in->n_requests, .progress = in->progress};
     assert(in->observer == NULL || in->config->exact);
+    *s = (struct simulation){.n_requests = in->n_requests, .last_arrival_ps = INT64_MAX};
     result_init(out, in->n_requests);
-    s.engine = (struct engine){.cost = in->cost,
-                               .request = in->request,
-                               .hash = in->hash,
-                               .block_tokens = in->block_tokens,
-                               .config = in->config,
-                               .observer = in->observer,
-                               .out = out,
-                               .err = err};
-    start(&s, in);
-    loop(&s);
-    out->link.busiest_ps = kv_link_busiest_ps(&s.link);
-    sum_up(out);
-    stop(&s);
+    s->engine = (struct engine){.cost = in->cost,
+                                .request = in->request,
+                                .hash = in->hash,
+                                .block_tokens = in->block_tokens,
+                                .config = in->config,
+                                .observer = in->observer,
+                                .out = out,
+                                .err = err};
+    start(s, in);
+}
+
+int simulation_end(struct simulation *s)
+{
+    struct run_result *out = s->engine.out;
+    out->link.busiest_ps = kv_link_busiest_ps(&s->link);
+    sum_up(s);
+    simulation_release(s);
     if (out->completed > 0)
-        out->makespan_ps -= in->request[0].arrival_ps;
-    out->wall_ns = wall_ns() - began_ns;
-    if (err->set) {
+        out->makespan_ps -= s->engine.request[0].arrival_ps;
+    if (s->engine.err->set) {
         run_result_release(out);
         return -1;
     }
-    check_conservation(&s.engine);
+    check_conservation(&s->engine);
     return 0;
+}
+
+int engine_run(const struct engine_input *in, struct run_result *out, struct err *err)
+{
+    uint64_t began_ns = wall_ns();
+    struct simulation s;
+    simulation_init(&s, in, out, err);
+    while (simulation_step(&s))
+        if (in->progress != NULL)
+            progress_update(in->progress, count_ended(out));
+    int rc = simulation_end(&s);
+    if (rc == 0)
+        out->wall_ns = wall_ns() - began_ns;
+    return rc;
 }

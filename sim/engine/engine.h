@@ -160,6 +160,7 @@ struct run_result {
     int64_t layout_ps[LAYOUT_MAX];
     struct pool_result pool[POOL_COUNT]; /* what the sums above are of */
     struct link_result link;
+    int64_t forks, searches_cut; /* of policies that look ahead: cut short by their budgets */
     double kv_peak_frac;
     uint64_t wall_ns;
     struct request_result *request; /* one per input request */
@@ -197,5 +198,6 @@ struct engine_input {
 /* Run to the end. Fails only when a policy breaks its contract. */
 int engine_run(const struct engine_input *in, struct run_result *out, struct err *err);
 void run_result_release(struct run_result *r);
+void run_result_copy(struct run_result *to, const struct run_result *from);
 
 #endif

@@ -11,6 +11,12 @@ void eventq_release(struct eventq *q)
     *q = (struct eventq){0};
 }
 
+void eventq_copy(struct eventq *to, const struct eventq *from)
+{
+    *to = *from;
+    to->heap = xmemdup(from->heap, from->cap, sizeof *from->heap);
+}
+
 static bool comes_before(const struct event *a, const struct event *b)
 {
     if (a->time_ps != b->time_ps)

@@ -35,6 +35,7 @@ struct eventq {
 };
 
 void eventq_release(struct eventq *q);
+void eventq_copy(struct eventq *to, const struct eventq *from);
 void eventq_push(struct eventq *q, struct event e);
 /* Take the first event; false when there is none. */
 bool eventq_pop(struct eventq *q, struct event *out);

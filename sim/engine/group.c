@@ -62,6 +62,23 @@ void group_release(struct group *g)
     free(g->due);
 }
 
+void group_copy(struct group *to, const struct group *from, struct engine *e, struct policy *policy)
+{
+    *to = *from;
+    to->engine = e;
+    to->result = &e->out->pool[from->result - from->engine->out->pool];
+    to->policy = policy;
+    queue_copy(&to->waiting, &from->waiting);
+    queue_copy(&to->landed, &from->landed);
+    to->prefill = xmemdup(from->prefill, from->cap_prefill, sizeof *from->prefill);
+    to->item = xmemdup(from->item, from->cap_item, sizeof *from->item);
+    to->item_req = xmemdup(from->item_req, from->cap_item_req, sizeof *from->item_req);
+    to->decode_end = xmemdup(from->decode_end, from->cap_end, sizeof *from->decode_end);
+    to->chunk = xmemdup(from->chunk, from->cap_chunk, sizeof *from->chunk);
+    to->due = xmemdup(from->due, from->cap_due, sizeof *from->due);
+    prefix_copy(&to->prefix, &from->prefix, &to->kv);
+}
+
 int64_t group_running(const struct group *g)
 {
     return (int64_t)(g->n_prefill + g->n_decode);

@@ -121,6 +121,8 @@ struct engine {
     double token_bytes, state_bytes; /* of a request's KV: a token's, and beside its tokens */
     struct group *group;             /* all; those that prompts are handed to come first */
     struct err *err;
+    struct simulation
+        *simulation; /* that this is the engine of; NULL in a fork, which forks no more */
     /* Integrals over time of how many requests wait, are between pools and run, over all groups. */
     __int128 queued_area_ps, moving_area_ps, running_area_ps;
 };
@@ -128,6 +130,9 @@ struct engine {
 void group_init(struct group *g, struct engine *e, int id, struct policy *policy,
                 enum pool_kind pool);
 void group_release(struct group *g);
+/* The same in another engine, under another policy. */
+void group_copy(struct group *to, const struct group *from, struct engine *e,
+                struct policy *policy);
 /* Requests with rows in the coming steps. */
 int64_t group_running(const struct group *g);
 /* The time is now_ps: whatever changes how many wait or run says so first. */
@@ -210,6 +215,8 @@ void group_unshare(struct group *g, uint32_t req, struct held *h);
 /* step.c: at a step boundary: admit, ask the policy, switch, and schedule the next step or go idle.
  */
 void group_boundary(struct group *g, int64_t now_ps);
+/* The second half of it, from asking the policy on; something runs. */
+void group_decide(struct group *g, int64_t now_ps);
 /* The step in progress ends now: account for it, then the boundary. */
 void group_step_end(struct group *g, int64_t now_ps);
 /* Something happened: an idle group wakes now; planned steps are cut at the first boundary not

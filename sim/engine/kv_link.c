@@ -26,6 +26,12 @@ void kv_link_release(struct kv_link *l)
     *l = (struct kv_link){0};
 }
 
+void kv_link_copy(struct kv_link *to, const struct kv_link *from)
+{
+    *to = *from;
+    to->port = xmemdup(from->port, (size_t)from->n, sizeof *from->port);
+}
+
 static void occupy(struct port *p, int64_t start_ps, int64_t time_ps)
 {
     p->free_ps = start_ps + time_ps;

@@ -24,6 +24,7 @@ struct kv_transfer {
 
 void kv_link_init(struct kv_link *l, double gb_per_s, int64_t latency_ps, int64_t n_ports);
 void kv_link_release(struct kv_link *l);
+void kv_link_copy(struct kv_link *to, const struct kv_link *from);
 
 /* Send so many bytes, more than none, asked for now; times never go back from call to call. */
 struct kv_transfer kv_link_send(struct kv_link *l, int64_t from, int64_t to, double bytes,

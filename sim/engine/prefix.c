@@ -40,6 +40,14 @@ void prefix_release(struct prefix *p)
     *p = (struct prefix){0};
 }
 
+void prefix_copy(struct prefix *to, const struct prefix *from, struct kv *kv)
+{
+    *to = *from;
+    to->kv = kv;
+    to->node = xmemdup(from->node, from->cap_nodes, sizeof *from->node);
+    to->bucket = xmemdup(from->bucket, from->n_buckets, sizeof *from->bucket);
+}
+
 static uint32_t *bucket_of(const struct prefix *p, uint64_t hash)
 {
     /* Fibonacci hashing: some traces number their blocks from 0. */

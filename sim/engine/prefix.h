@@ -36,6 +36,8 @@ struct prefix {
 /* block_tokens of 0: no cache. Else of whole pages under every layout (kv_block_tokens). */
 void prefix_init(struct prefix *p, struct kv *kv, int64_t block_tokens);
 void prefix_release(struct prefix *p);
+/* The copy counts in a KV of its own. */
+void prefix_copy(struct prefix *to, const struct prefix *from, struct kv *kv);
 
 /* Is the block at a place (an owner or KV_COMMON); does a running request use it there? */
 bool prefix_has(const struct prefix *p, int place, uint64_t hash);

@@ -12,6 +12,12 @@ void queue_release(struct queue *q)
     *q = (struct queue){0};
 }
 
+void queue_copy(struct queue *to, const struct queue *from)
+{
+    *to = *from;
+    to->id = xmemdup(from->id, from->cap, sizeof *from->id);
+}
+
 static void reserve(struct queue *q)
 {
     if (q->n < q->cap)

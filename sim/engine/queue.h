@@ -21,5 +21,6 @@ uint32_t queue_pop_front(struct queue *q);
 /* Take an id out, wherever it is; false when it is not there. Quick near the front. */
 bool queue_remove(struct queue *q, uint32_t id);
 void queue_release(struct queue *q);
+void queue_copy(struct queue *to, const struct queue *from);
 
 #endif

@@ -64,7 +64,8 @@ void router_init(struct router *r, const struct engine_input *in, int rule, int6
     grow(r);
     for (int64_t i = 0; i < in->n_requests; i++)
         sessions = in->request[i].session > sessions ? in->request[i].session : sessions;
-    r->session = xcalloc((size_t)sessions + 1, sizeof *r->session);
+    r->n_sessions = (size_t)sessions + 1;
+    r->session = xcalloc(r->n_sessions, sizeof *r->session);
 }
 
 void router_release(struct router *r)
@@ -72,6 +73,13 @@ void router_release(struct router *r)
     free(r->route);
     free(r->session);
     *r = (struct router){0};
+}
+
+void router_copy(struct router *to, const struct router *from)
+{
+    *to = *from;
+    to->route = xmemdup(from->route, from->cap_routes, sizeof *from->route);
+    to->session = xmemdup(from->session, from->n_sessions, sizeof *from->session);
 }
 
 static int64_t least_loaded(const int64_t *load, int64_t n)

@@ -19,11 +19,13 @@ struct router {
     struct route *route; /* a hash table: where prefixes were sent last */
     size_t n_routes, cap_routes;
     int32_t *session; /* the same of sessions, from 1; 0: nowhere yet */
+    size_t n_sessions;
 };
 
 /* For n replicas. Of the input the requests and hashes are borrowed. */
 void router_init(struct router *r, const struct engine_input *in, int rule, int64_t n);
 void router_release(struct router *r);
+void router_copy(struct router *to, const struct router *from);
 
 /* The replica of a request. `load` has for each the tokens, prompt and output, that it would still
  * have to compute with this request; round robin does not read it. */

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #include "sim/base/ints.h"
-#include "sim/engine/group.h"
+#include "sim/engine/simulation.h"
 
 /* What a decision looks at; lives during one boundary. */
 struct choice {
@@ -95,6 +95,15 @@ static int64_t view_switch_cost(const struct policy_view *view, int to)
     return switch_charge(c, view->current, to, drains(c->group));
 }
 
+static void view_foresee(const struct policy_view *view, int64_t last_arrival_ps,
+                         struct outlook *out)
+{
+    const struct choice *c = view->context;
+    struct engine *e = c->group->engine;
+    e->out->forks++;
+    simulation_foresee(e->simulation, c->group->id, last_arrival_ps, out);
+}
+
 static void note_refusal(struct group *g, const struct choice *c, const struct decision *d)
 {
     bool refused = d->wanted != d->layout && c->candidate[d->wanted].verdict == FITS_NOT;
@@ -127,6 +136,7 @@ static struct decision ask(struct group *g, struct choice *c, int64_t now_ps)
         .candidate = c->candidate,
         .steps_left = g->remaining_tokens / group_running(g),
         .switch_cost_ps = view_switch_cost,
+        .foresee = g->engine->simulation != NULL ? view_foresee : NULL,
         .context = c,
     };
     struct decision d = g->policy->kind->decide(g->policy->state, &view);
@@ -236,19 +246,10 @@ static void schedule_end(struct group *g)
                 });
 }
 
-void group_boundary(struct group *g, int64_t now_ps)
+void group_decide(struct group *g, int64_t now_ps)
 {
     struct choice choice = {.group = g};
     int64_t exposed_ps;
-    group_clock(g, now_ps);
-    group_cancel_due(g);
-    group_join(g);
-    group_make_room(g);
-    finish_drain(g, now_ps);
-    group_admit(g);
-    if (group_running(g) == 0)
-        return;
-
     bool was_held = g->admission_held;
     struct decision d = ask(g, &choice, now_ps);
     int from = carry_out(g, &choice, &d, now_ps, &exposed_ps);
@@ -271,6 +272,18 @@ void group_boundary(struct group *g, int64_t now_ps)
         g->step.n = 1; /* a price of its own; those that were held come next */
     observe(g, &choice, from);
     schedule_end(g);
+}
+
+void group_boundary(struct group *g, int64_t now_ps)
+{
+    group_clock(g, now_ps);
+    group_cancel_due(g);
+    group_join(g);
+    group_make_room(g);
+    finish_drain(g, now_ps);
+    group_admit(g);
+    if (group_running(g) > 0)
+        group_decide(g, now_ps);
 }
 
 void group_step_end(struct group *g, int64_t now_ps)

@@ -74,7 +74,7 @@ static void add_members(struct waits *w, const struct engine_input *in)
 void waits_init(struct waits *w, const struct engine_input *in)
 {
     size_t n_after = 0;
-    *w = (struct waits){.request = in->request};
+    *w = (struct waits){.request = in->request, .n_requests = (size_t)in->n_requests};
     for (int64_t i = 0; i < in->n_requests; i++) {
         const struct engine_request *r = &in->request[i];
         if (r->n_after > 0 && r->after_at + r->n_after > n_after)
@@ -95,6 +95,19 @@ void waits_release(struct waits *w)
     free(w->member_at);
     free(w->member);
     *w = (struct waits){0};
+}
+
+void waits_copy(struct waits *to, const struct waits *from)
+{
+    *to = *from;
+    if (from->list == NULL)
+        return;
+    to->list = xmemdup(from->list, from->n_lists + 1, sizeof *from->list);
+    to->list_of = xmemdup(from->list_of, from->n_requests, sizeof *from->list_of);
+    to->dependent =
+        xmemdup(from->dependent, from->list[from->n_lists].dependent_at, sizeof *from->dependent);
+    to->member_at = xmemdup(from->member_at, from->n_requests + 1, sizeof *from->member_at);
+    to->member = xmemdup(from->member, from->member_at[from->n_requests], sizeof *from->member);
 }
 
 static void let_go(struct waits *w, const struct wait_list *list, int64_t now_ps,

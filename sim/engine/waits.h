@@ -19,7 +19,8 @@ struct wait_list {
 
 struct waits {
     const struct engine_request *request; /* borrowed */
-    struct wait_list *list;               /* and one behind the last */
+    size_t n_requests;
+    struct wait_list *list; /* and one behind the last */
     size_t n_lists;
     uint32_t *list_of;   /* of each request that waits; NULL when nothing does */
     uint32_t *dependent; /* requests, by list */
@@ -29,6 +30,7 @@ struct waits {
 
 void waits_init(struct waits *w, const struct engine_input *in);
 void waits_release(struct waits *w);
+void waits_copy(struct waits *to, const struct waits *from);
 /* A request ends now, with or without its output: those that wait for nothing else will arrive
  * after their delay. */
 void waits_end(struct waits *w, uint32_t req, bool failed, int64_t now_ps, struct eventq *events);

@@ -8,7 +8,7 @@
 #include "sim/base/mem.h"
 
 const struct policy_kind *const policy_kinds[] = {&policy_fixed, &policy_greedy, &policy_splash,
-                                                  NULL};
+                                                  &policy_oracle, NULL};
 
 const struct opt policy_common_opts[] = {
     {"mechanism", 0, OPT_ENUM, offsetof(struct policy_common, mechanism), "NAME", "overlapped", 0,
@@ -76,7 +76,7 @@ static int unknown_policy(const char *text, struct err *err)
     const char *near = err_nearest(text, names, n);
     return err_set(err,
                    "--policy: unknown policy \"%s\"%s%s%s; policies: fixed:<layout>, greedy, "
-                   "splash, best-fixed, or a layout of --layouts",
+                   "splash, oracle, best-fixed, or a layout of --layouts",
                    text, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
@@ -121,4 +121,10 @@ void policy_release(struct policy *p)
 {
     free(p->state);
     p->state = NULL;
+}
+
+void policy_copy(struct policy *to, const struct policy *from)
+{
+    *to = *from;
+    to->state = xmemdup(from->state, 1, from->kind->state_size);
 }

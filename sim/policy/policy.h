@@ -23,6 +23,14 @@ struct candidate {
     struct seg score; /* cost.step, scaled to the same number of query rows for all candidates */
 };
 
+/* How a run ended that went on by itself from a decision. Later requests did not come to it, and it
+ * may have lost others (deadlines). */
+struct outlook {
+    int64_t completed;
+    __int128 e2e_ps, ttft_ps; /* sums over these */
+    int64_t last_finish_ps;
+};
+
 struct policy_view {
     int64_t now_ps;
     int current; /* layout of the last step */
@@ -33,6 +41,9 @@ struct policy_view {
     /* What switching from `current` would cost under the policy's mechanism, exposed picoseconds;
      * lazy, since most decisions do not ask. */
     int64_t (*switch_cost_ps)(const struct policy_view *view, int to);
+    /* Go on from this decision in a fork of the run, which asks copies of the policies, until all
+     * requests that arrive up to last_arrival_ps have ended. NULL in a fork. */
+    void (*foresee)(const struct policy_view *view, int64_t last_arrival_ps, struct outlook *out);
     void *context;
 };
 
@@ -70,6 +81,8 @@ struct policy_kind {
     struct decision (*decide)(void *state, const struct policy_view *view);
     /* The group runs `to` from now on (drain: some time after decide asked). May be NULL. */
     void (*switched)(void *state, int from, int to, int64_t now_ps);
+    /* Decisions that a budget kept from looking ahead as far as they should. May be NULL. */
+    int64_t (*count_cut)(const void *state);
 };
 
 struct policy {
@@ -86,9 +99,11 @@ struct policy {
 int policy_new(struct policy *p, const char *text, const struct layout *layouts, int n,
                struct err *err);
 void policy_release(struct policy *p);
+/* With a state of its own, copied byte by byte. */
+void policy_copy(struct policy *to, const struct policy *from);
 
 extern const struct opt policy_common_opts[]; /* of struct policy_common */
-extern const struct policy_kind policy_fixed, policy_greedy, policy_splash;
+extern const struct policy_kind policy_fixed, policy_greedy, policy_splash, policy_oracle;
 extern const struct policy_kind *const policy_kinds[]; /* NULL-terminated */
 
 #endif

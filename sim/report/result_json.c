@@ -71,6 +71,10 @@ json_t *result_json(const char *policy, const struct run_result *r, const struct
     set_int(o, "prefix_evicted_blocks", r->cache_evictions);
     if (pools_are_two(r))
         pools_add_json(o, r, layouts, n_layouts);
+    if (r->forks + r->searches_cut > 0) {
+        set_int(o, "forks", r->forks);
+        set_int(o, "searches_cut", r->searches_cut);
+    }
     set(o, "sim_wall_s", (double)r->wall_ns * 1e-9);
     return o;
 }

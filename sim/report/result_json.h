@@ -11,7 +11,7 @@
 
 #include "sim/engine/engine.h"
 
-/* New reference. `sim_wall_s` is the last key and the only one that differs between equal runs. */
+/* New reference. `sim_wall_s` is the only number that differs between equal runs. */
 json_t *result_json(const char *policy, const struct run_result *r, const struct layout *layouts,
                     int n_layouts);
 

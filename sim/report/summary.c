@@ -18,6 +18,34 @@ bool summary_is_better(const struct run_result *a, const struct run_result *b)
     return hist_mean(&a->e2e_ps) < hist_mean(&b->e2e_ps);
 }
 
+const struct run_result *summary_yardstick(const struct summary *s)
+{
+    const struct run_result *best = NULL;
+    for (int i = 0; i < s->n; i++) {
+        const struct summary_row *row = &s->row[i];
+        if ((row->in_hindsight || row->looks_ahead) &&
+            (best == NULL || summary_is_better(row->result, best)))
+            best = row->result;
+    }
+    return best;
+}
+
+bool summary_regret(const struct run_result *r, const struct run_result *yardstick, double *frac)
+{
+    if (r->completed != yardstick->completed || r->completed == 0)
+        return false;
+    *frac = hist_mean(&r->e2e_ps) / hist_mean(&yardstick->e2e_ps) - 1;
+    return true;
+}
+
+static bool has_oracle(const struct summary *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->row[i].looks_ahead)
+            return true;
+    return false;
+}
+
 /* Per second of the run; 0 when nothing was completed. */
 static double rate(const struct run_result *r, int64_t count)
 {
@@ -32,6 +60,13 @@ static double token_rate(const struct run_result *r)
 static bool is_fixed(const struct summary_row *row)
 {
     return row->fixed_layout >= 0;
+}
+
+enum runner { FIXED, MOVER, ORACLE };
+
+static enum runner runner_of(const struct summary_row *row)
+{
+    return is_fixed(row) ? FIXED : row->looks_ahead ? ORACLE : MOVER;
 }
 
 static const char *layout_name(const struct summary *s, const struct summary_row *row)
@@ -71,6 +106,15 @@ static void add_quantiles(struct table *t, const struct hist *h, double unit_ps)
     }
 }
 
+static void add_regret(struct table *t, const struct summary *s, const struct run_result *r)
+{
+    double frac;
+    if (summary_regret(r, summary_yardstick(s), &frac))
+        table_add(t, "%.1f%%", 100 * frac);
+    else
+        table_add(t, "-");
+}
+
 static void add_run(struct table *t, const struct summary *s, const struct summary_row *row)
 {
     const struct run_result *r = row->result;
@@ -83,19 +127,31 @@ static void add_run(struct table *t, const struct summary *s, const struct summa
     add_count(t, (double)r->switches);
     if (s->has_slo)
         add_number(t, rate(r, r->slo_met));
+    if (has_oracle(s))
+        add_regret(t, s, r);
 }
 
 static void print_runs(const struct summary *s, FILE *out)
 {
-    static const char *const head[2][10] = {
-        {"", "", "tok/s", "", "TTFT s", "", "TPOT ms", "", "", "goodput"},
-        {"policy", "done", "total", "output", "p50", "p99", "p50", "p99", "switches", "req/s"},
+    enum { FIXED_COLUMNS = 9 };
+    static const char *const head[2][FIXED_COLUMNS] = {
+        {"", "", "tok/s", "", "TTFT s", "", "TPOT ms", "", ""},
+        {"policy", "done", "total", "output", "p50", "p99", "p50", "p99", "switches"},
     };
+    static const char *const goodput[2] = {"goodput", "req/s"}, *const regret[2] = {"E2E",
+                                                                                    "regret"};
     struct table t;
-    int columns = s->has_slo ? 10 : 9;
-    table_init(&t, s->has_slo ? "lrrrrrrrrr" : "lrrrrrrrr");
-    for (int i = 0; i < 2 * columns; i++)
-        table_add(&t, "%s", head[i / columns][i % columns]);
+    char align[] = "lrrrrrrrrrr";
+    align[FIXED_COLUMNS + s->has_slo + has_oracle(s)] = '\0';
+    table_init(&t, align);
+    for (int line = 0; line < 2; line++) {
+        for (int i = 0; i < FIXED_COLUMNS; i++)
+            table_add(&t, "%s", head[line][i]);
+        if (s->has_slo)
+            table_add(&t, "%s", goodput[line]);
+        if (has_oracle(s))
+            table_add(&t, "%s", regret[line]);
+    }
     for (int i = 0; i < s->n; i++)
         add_run(&t, s, &s->row[i]);
     table_print(&t, out);
@@ -244,6 +300,17 @@ static void print_switches(const char *policy, const struct run_result *r, FILE 
     fputc('\n', out);
 }
 
+static void print_foresight(const char *policy, const struct run_result *r, FILE *out)
+{
+    char forks[32], cut[32];
+    fprintf(out, "%s: looked ahead in %s forks", policy,
+            units_count(r->forks, forks, sizeof forks));
+    if (r->searches_cut > 0)
+        fprintf(out, "; its budget cut %s decisions short",
+                units_count(r->searches_cut, cut, sizeof cut));
+    fputc('\n', out);
+}
+
 static void print_cache(const char *policy, const struct run_result *r, FILE *out)
 {
     char cached[32], of[32], evicted[32];
@@ -270,6 +337,8 @@ static void print_notes(const struct summary *s, FILE *out)
                     units_count(r->preemptions, count, sizeof count));
         if (r->switches > 0 || r->switches_refused > 0)
             print_switches(policy, r, out);
+        if (s->row[i].looks_ahead)
+            print_foresight(policy, r, out);
         if (pools_are_two(r))
             pools_print_layouts(policy, r, s->layouts, s->n_layouts, out);
         if (r->cache_block_tokens > 0)
@@ -277,13 +346,14 @@ static void print_notes(const struct summary *s, FILE *out)
     }
 }
 
-/* The best row, or the worst, among fixed layouts or the others; NULL without any. */
-static const struct summary_row *find_extreme(const struct summary *s, bool fixed, bool worst)
+/* The best row, or the worst, among fixed layouts, other policies or oracles; NULL without any. */
+static const struct summary_row *find_extreme(const struct summary *s, enum runner runner,
+                                              bool worst)
 {
     const struct summary_row *found = NULL;
     for (int i = 0; i < s->n; i++) {
         const struct summary_row *row = &s->row[i];
-        if (is_fixed(row) != fixed)
+        if (runner_of(row) != runner)
             continue;
         if (found == NULL || (worst ? summary_is_better(found->result, row->result)
                                     : summary_is_better(row->result, found->result)))
@@ -362,9 +432,11 @@ static void print_verdict(const struct summary *s, const struct summary_row *mov
 
 void summary_print_verdict(const struct summary *s, FILE *out)
 {
-    const struct summary_row *best = find_extreme(s, true, false);
-    const struct summary_row *worst = find_extreme(s, true, true);
-    const struct summary_row *mover = find_extreme(s, false, false);
+    const struct summary_row *best = find_extreme(s, FIXED, false);
+    const struct summary_row *worst = find_extreme(s, FIXED, true);
+    const struct summary_row *mover = find_extreme(s, MOVER, false);
+    if (mover == NULL)
+        mover = find_extreme(s, ORACLE, false);
     if (best == NULL)
         fputs("No fixed layout ran to compare with: add --policy best-fixed.\n", out);
     else if (best->result->completed == 0 && (mover == NULL || mover->result->completed == 0))

@@ -17,6 +17,7 @@ struct summary_row {
     int fixed_layout;   /* of a fixed policy, best-fixed included; else -1 */
     bool in_hindsight;  /* best-fixed */
     const struct run_result *result;
+    bool looks_ahead; /* an oracle, which nobody can serve with */
 };
 
 struct summary {
@@ -30,8 +31,16 @@ struct summary {
 /* More completed first, then the smaller mean E2E latency. */
 bool summary_is_better(const struct run_result *a, const struct run_result *b);
 
-/* The table of runs, the gains over fixed layouts when another policy ran, notes on what the tables
- * leave out (rejections, preemptions, switches), and the verdict. */
+/* What regret is against: the best of best-fixed and the oracles among the rows; NULL without any.
+ */
+const struct run_result *summary_yardstick(const struct summary *s);
+/* How much longer mean E2E latency is than the yardstick's, as a share of that: below 0 where it is
+ * shorter. False when unlike numbers of requests completed, or none. */
+bool summary_regret(const struct run_result *r, const struct run_result *yardstick, double *frac);
+
+/* The table of runs, with regret when an oracle ran, the gains over fixed layouts when another
+ * policy ran, notes on what the tables leave out (rejections, preemptions, switches), and the
+ * verdict. */
 void summary_print(const struct summary *s, FILE *out);
 
 /* The verdict alone, one sentence; it says so when there is nothing to compare. */
