@@ -19,6 +19,7 @@ C_FLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -I. $(WARN) -ffp-contract=off \
 L_FLAGS := $(if $(SAN),-fsanitize=$(SAN))
 LIBS    := -ljansson -lz -lm
 FIT     := -lnlopt
+LUA     := -lluajit-5.1
 EVENT   := -levent_core -levent_pthreads -lpthread
 
 obj      = $(patsubst %,$(B)/obj/%.o,$(1))
@@ -35,11 +36,11 @@ fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all deps deps-test demo test test-binaries check bench fuzz golden fidelity install uninstall clean help
+.PHONY: all deps deps-test demo test test-binaries check bench fuzz golden fidelity install install-policy uninstall clean help
 .SECONDARY:
 all: $(B)/bin/wavetank $(B)/bin/wavetank-replay
 $(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(B)/lib/sim.a $(common)
-	$(link) $(FIT) $(LIBS)
+	$(link) $(FIT) $(LUA) $(LIBS)
 $(B)/bin/wavetank-replay: $(call obj,replay/main.c replay/no_cuda.c) $(B)/lib/replay.a $(common)
 	$(link) $(EVENT) $(LIBS)
 $(B)/lib/base.a:   $(call obj,$(base))
@@ -60,7 +61,7 @@ test: deps-test
 	@tests/run.sh $(B) $(tests)
 test-binaries: $(tests)
 $(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
-	$(link) -lcriterion $(EVENT) $(FIT) $(LIBS)
+	$(link) -lcriterion $(EVENT) $(FIT) $(LUA) $(LIBS)
 $(B)/obj/tests/%: C_FLAGS += -Wno-conversion # Criterion's macros trip it
 
 check:
@@ -69,14 +70,14 @@ check:
 bench: all $(B)/bin/bench_load
 	@tests/bench.sh $(B)/bin/wavetank $(B)/bin/bench_load
 $(B)/bin/bench_load: $(B)/obj/tests/bench_load.c.o $(archives)
-	$(link) $(LIBS)
+	$(link) $(LUA) $(LIBS)
 # Another flavour: clang's coverage in every object, libFuzzer's main at the link.
 fuzz:
 	@tests/deps.sh run fuzz
 	@$(MAKE) -s CC=clang SAN=fuzzer-no-link,address,undefined B=$(B)/fuzz $(fuzzers)
 	@tests/fuzz.sh $(FUZZ_SECONDS) $(fuzzers)
 $(B)/bin/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.c.o $(archives)
-	$(link) -fsanitize=fuzzer $(EVENT) $(LIBS)
+	$(link) -fsanitize=fuzzer $(EVENT) $(LUA) $(LIBS)
 golden: all
 	@tests/golden.sh $(B)/bin/wavetank update
 fidelity: all
@@ -84,14 +85,22 @@ fidelity: all
 
 data := $(wildcard hw/*/*.json hw/*/*.csv hw/papers/*/* workloads/presets/*.json)
 docs := $(wildcard docs/*.md README.md CHANGES.md LICENSE)
-install: all
+version = $(shell sed -n 's/^.define WAVETANK_VERSION "\(.*\)"/\1/p' sim/cmd/version.h)
+install: all install-policy
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(B)/bin/wavetank $(B)/bin/wavetank-replay $(DESTDIR)$(PREFIX)/bin
 	for f in $(data); do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/wavetank/$$f || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/share/doc/wavetank
 	install -m 644 $(docs) $(DESTDIR)$(PREFIX)/share/doc/wavetank
+# What a policy of one's own is compiled with.
+install-policy:
+	install -D -m 644 sim/include/wavetank/policy.h $(DESTDIR)$(PREFIX)/include/wavetank/policy.h
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed -e 's#@PREFIX@#$(PREFIX)#' -e 's#@VERSION@#$(version)#' sim/include/wavetank.pc.in \
+	    >$(DESTDIR)$(PREFIX)/lib/pkgconfig/wavetank.pc
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/wavetank $(DESTDIR)$(PREFIX)/bin/wavetank-replay
+	rm -rf $(DESTDIR)$(PREFIX)/include/wavetank $(DESTDIR)$(PREFIX)/lib/pkgconfig/wavetank.pc
 	rm -rf $(DESTDIR)$(PREFIX)/share/wavetank $(DESTDIR)$(PREFIX)/share/doc/wavetank
 clean:
 	rm -rf $(B)

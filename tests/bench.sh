@@ -8,6 +8,8 @@ set -euo pipefail
 
 program=$1 bench_load=$2
 trace=traces/samples/mooncake_conversation.jsonl.gz
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 where=(--model deepseek-v3.2 --cluster b200x8)
 
 # Best wall time of the simulation itself; the run's other numbers are the same every time.
@@ -31,14 +33,14 @@ printf '%-24s %9s %9s %12s %14s\n' policy steps wall_ms requests_s steps_s
 for policy in fixed:tp fixed:cp fixed:dp fixed:dop greedy splash; do
     row "$policy" --policy "$policy"
 done
+row "splash in Lua" --policy docs/policies/splash.lua
+${CC:-cc} -O2 -shared -fPIC -Isim/include docs/policies/splash.c -o "$work/splash.so"
+row "splash in C, from outside" --policy "$work/splash.so"
 row "fixed:cp, prefix cache" --policy fixed:cp --prefix-cache
 row "splash, prefix cache" --policy splash --prefix-cache
 row "splash --exact" --policy splash --exact
 row "fixed:dp rate 0.1" --policy fixed:dp --rate 0.1
 row "the same --exact" --policy fixed:dp --rate 0.1 --exact
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 
 # Wall time of a whole command.
 time_all() {

@@ -9,6 +9,7 @@
 #include "sim/base/units.h"
 #include "sim/engine/simulation.h"
 #include "sim/report/result_json.h"
+#include "tests/engine_policies.h"
 #include "tests/engine_world.h"
 
 static void make(struct world *w, const char *layouts, int ranks)
@@ -26,30 +27,6 @@ static char *run_text(const struct world *w, const char *policy, const struct ru
     json_decref(json);
     return text;
 }
-
-static const char *const any_policy[] = {
-    "fixed:tp",
-    "fixed:cp",
-    "fixed:dp",
-    "fixed:dop",
-    "greedy",
-    "splash",
-    "splash:margin=0",
-    "splash:margin=0.1,return_margin=0.1",
-    "splash:margin=0.02,dwell_ms=2",
-    "splash:margin=0.01,persist=3",
-    "splash:margin=0.02,charge=1",
-    "splash:margin=0.05,margin.dp-tp=0.2,margin.tp-dop=0",
-    "splash:margin=0,mechanism=blocking",
-    "splash:margin=0,mechanism=drain",
-    "splash:margin=0,mechanism=restart",
-    "splash:margin=0,mechanism=free",
-    "splash:margin=0,on_full=hold",
-    "greedy:on_full=hold,mechanism=blocking",
-    "oracle:horizon_s=0.01,every_ms=3",
-    "oracle:horizon_s=0,every_ms=0,depth=2,beam=1,base_margin=1,budget=100,mechanism=drain",
-};
-enum { N_POLICIES = sizeof any_policy / sizeof *any_policy, N_WITHOUT_FORKS = N_POLICIES - 2 };
 
 static const char *const any_model[] = {"tiny-mla", "tiny-gqa", "tiny-moe"};
 
@@ -259,7 +236,7 @@ Test(engine, a_fork_and_its_origin_end_alike_whenever_it_was_made, .timeout = 30
     for (int scenario = 0; scenario < 300; scenario++) {
         struct world w;
         random_world(&w, &rng);
-        const char *policy = any_policy[scenario % N_WITHOUT_FORKS];
+        const char *policy = any_policy[scenario % (N_POLICIES - N_UNFORKED)];
         check_fork(&w, policy, rng_range(&rng, 0, rng_range(&rng, 0, 1) ? 30 : 600), scenario);
         world_release(&w);
     }

@@ -180,6 +180,72 @@ Test(policy, what_does_not_fit_is_wanted_but_not_chosen)
     policy_release(&p);
 }
 
+static const struct layout kinds[N] = {{.name = "tp", .kind = LAYOUT_TP},
+                                       {.name = "cp", .kind = LAYOUT_CP},
+                                       {.name = "dp", .kind = LAYOUT_DP}};
+
+static struct policy made_of_kinds(const char *text)
+{
+    struct policy p;
+    struct err err = ERR_NONE;
+    cr_assert_eq(policy_new(&p, text, kinds, N, &err), 0, "%s", err.text);
+    return p;
+}
+
+Test(policy, flying_leaves_other_layouts_alone)
+{
+    struct policy p = made_of_kinds("flying");
+    struct candidate c[N];
+    struct policy_view v = view_of(c, (int64_t[]){1000, 100, 949}, (int64_t[]){0, 0, 0}, TP);
+    cr_expect_eq(p.common.mechanism, MECH_BLOCKING);
+    cr_expect_eq(decide(&p, &v).layout, DP, "cp is faster, and not its own");
+    c[DP].score.a_ps = 950;
+    cr_expect_eq(decide(&p, &v).layout, TP, "a lead of exactly the margin is not beyond it");
+    c[TP].verdict = c[DP].verdict = FITS_NOT;
+    cr_expect_eq(decide(&p, &v).layout, CP, "a request that only cp holds is served there");
+    policy_release(&p);
+}
+
+Test(policy, shift_goes_by_rows)
+{
+    struct policy p = made_of_kinds("shift:threshold=100");
+    struct candidate c[N];
+    struct policy_view v = view_of(c, (int64_t[]){1000, 100, 50}, (int64_t[]){0, 0, 0}, TP);
+    c[TP].cost.rows = 100;
+    cr_expect_eq(decide(&p, &v).layout, TP, "whatever the times are");
+    cr_expect_eq(decide(&p, &v).hold, SEG_FOREVER);
+    c[TP].cost.rows = 101;
+    cr_expect_eq(decide(&p, &v).layout, CP);
+    c[CP].verdict = FITS_NOT;
+    cr_expect_eq(decide(&p, &v).layout, TP);
+    cr_expect_eq(decide(&p, &v).wanted, CP);
+    policy_release(&p);
+}
+
+Test(policy, a_restart_waits_for_its_dwell)
+{
+    struct policy p = made_of_kinds("drain-restart:dwell_ms=2");
+    struct candidate c[N];
+    struct policy_view v = view_of(c, (int64_t[]){1000, 500, 2000}, (int64_t[]){0, 0, 0}, TP);
+    cr_expect_eq(p.common.mechanism, MECH_RESTART);
+    p.kind->switched(p.state, DP, TP, 0);
+    v.now_ps = 2 * PS_PER_MS - 1;
+    cr_expect_eq(decide(&p, &v).layout, TP);
+    v.now_ps = 2 * PS_PER_MS;
+    cr_expect_eq(decide(&p, &v).layout, CP);
+    policy_release(&p);
+}
+
+Test(policy, loong_goes_between_its_widths)
+{
+    struct policy p = made_of_kinds("loong:margin=0");
+    struct candidate c[N];
+    struct policy_view v = view_of(c, (int64_t[]){10, 600, 500}, (int64_t[]){0, 0, 0}, CP);
+    cr_expect_eq(p.start, CP);
+    cr_expect_eq(decide(&p, &v).layout, DP);
+    policy_release(&p);
+}
+
 static const struct {
     const char *text, *part;
 } bad[] = {

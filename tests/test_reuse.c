@@ -44,7 +44,7 @@ static struct decision follow(void *state, const struct policy_view *view)
     struct script *s = state;
     int layout = s->layout[s->at < s->n ? s->at++ : s->n - 1];
     (void)view;
-    return (struct decision){layout, layout, 1};
+    return (struct decision){.layout = layout, .wanted = layout, .hold = 1};
 }
 
 static const struct policy_kind scripted = {

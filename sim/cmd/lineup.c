@@ -8,12 +8,28 @@
 
 static const char best_fixed[] = "best-fixed";
 
+/* A run whose policy looks ahead forks all policies beside it. */
+static int check_forks(const struct lineup *l, const struct policy *p, struct err *err)
+{
+    bool forks = p->kind == &policy_oracle || l->prefill_kind == &policy_oracle;
+    bool external =
+        p->kind->is_external || (l->prefill_kind != NULL && l->prefill_kind->is_external);
+    return forks && external
+               ? err_set(err, "--policy, --prefill-policy: an oracle copies the policies of a run, "
+                              "and cannot copy one from a file; give both another")
+               : 0;
+}
+
 /* The index of the policy's run, new or there already; -1 on error. */
 static int add_run(struct lineup *l, const char *text, struct err *err)
 {
     struct policy p;
     if (policy_new(&p, text, l->setup->layout, l->setup->n_layouts, err) < 0)
         return -1;
+    if (check_forks(l, &p, err) < 0) {
+        policy_release(&p);
+        return -1;
+    }
     bool fixed = p.kind == &policy_fixed;
     struct run run = {.policy = xstrdup(fixed ? p.name : text),
                       .fixed_layout = fixed ? p.start : -1,
@@ -54,11 +70,14 @@ static int add_entry(struct lineup *l, const char *text, struct err *err)
     return 0;
 }
 
-static int check_policy(const char *text, const struct setup *setup, struct err *err)
+static int check_prefill_policy(struct lineup *l, struct err *err)
 {
     struct policy p;
-    if (policy_new(&p, text, setup->layout, setup->n_layouts, err) < 0)
+    if (l->prefill_policy == NULL)
+        return 0;
+    if (policy_new(&p, l->prefill_policy, l->setup->layout, l->setup->n_layouts, err) < 0)
         return -1;
+    l->prefill_kind = p.kind;
     policy_release(&p);
     return 0;
 }
@@ -67,7 +86,7 @@ int lineup_init(struct lineup *l, const struct setup *setup, const struct opt_li
                 const char *prefill_policy, struct err *err)
 {
     *l = (struct lineup){.setup = setup, .prefill_policy = prefill_policy};
-    if (prefill_policy != NULL && check_policy(prefill_policy, setup, err) < 0)
+    if (check_prefill_policy(l, err) < 0)
         return -1;
     for (int i = 0; i < policies->n; i++)
         if (add_entry(l, policies->item[i], err) < 0)

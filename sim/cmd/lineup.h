@@ -21,7 +21,8 @@ struct run {
 struct lineup {
     const struct setup *setup;
     const char *prefill_policy; /* of every run's groups that only run prompts; NULL: the run's */
-    struct run *run;            /* no two of the same policy */
+    const struct policy_kind *prefill_kind; /* its kind, or NULL */
+    struct run *run;                        /* no two of the same policy */
     int n_runs;
     size_t cap_runs;
     struct entry {

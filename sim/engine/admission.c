@@ -79,13 +79,17 @@ static bool is_closed(const struct group *g)
            ((g->pending >= 0 || over) && !is_idle(g));
 }
 
+static bool is_crowded(const struct group *g)
+{
+    int64_t most = g->engine->config->max_running, n = group_running(g) + (int64_t)g->n_moving;
+    return n >= most || (g->admit_most > 0 && n >= g->admit_most);
+}
+
 void group_admit(struct group *g)
 {
     for (size_t i = 0; i < g->n_prefill; i++)
         group_reuse(g, g->prefill[i]);
-    while (g->waiting.n > 0 &&
-           group_running(g) + (int64_t)g->n_moving < g->engine->config->max_running &&
-           !is_closed(g)) {
+    while (g->waiting.n > 0 && !is_crowded(g) && !is_closed(g)) {
         uint32_t req = g->waiting.id[g->waiting.head];
         int64_t tokens = tokens_to_hold(g, req);
         int owner = choose_owner(g, req, tokens, true);

@@ -29,8 +29,8 @@ static void push_deadline(struct simulation *s, int64_t req)
 /* One more waits in the group: the first boundary not before from_ps sees it. */
 static void announce(struct simulation *s, struct group *g, int64_t from_ps)
 {
-    /* Behind others it waits for what they wait for. */
-    if (!g->step.running || g->waiting.n == 1)
+    /* Behind others it waits for what they wait for; but a policy from outside sees the queue. */
+    if (!g->step.running || g->waiting.n == 1 || g->policy->kind->is_external)
         group_notify(g, s->now_ps, from_ps);
 }
 

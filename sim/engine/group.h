@@ -69,6 +69,7 @@ struct group {
     int pending;         /* layout to switch to once the batch is finished (drain), or -1 */
     int wanted;          /* what the policy last wanted in vain, or -1 */
     bool admission_held; /* until that one fits, or nothing runs that it was for */
+    int64_t admit_most;  /* requests that the policy lets run; 0: no limit of its */
     int owed_from; /* a drained switch left this layout and is charged to the next step, or -1 */
     bool wake_due;
 

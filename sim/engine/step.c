@@ -104,6 +104,36 @@ static void view_foresee(const struct policy_view *view, int64_t last_arrival_ps
     simulation_foresee(e->simulation, c->group->id, last_arrival_ps, out);
 }
 
+static struct policy_load load_of(const struct group *g)
+{
+    return (struct policy_load){
+        .decoding = (int64_t)g->n_decode,
+        .prefilling = (int64_t)g->n_prefill,
+        .waiting = (int64_t)g->waiting.n,
+        .waiting_tokens = g->queued_tokens,
+    };
+}
+
+static struct policy_request view_request(const struct policy_view *view, int64_t i)
+{
+    const struct choice *c = view->context;
+    const struct group *g = c->group;
+    if (i < (int64_t)g->n_decode)
+        return (struct policy_request){
+            .ctx_tokens = g->item[i].ctx_tokens,
+            .output_tokens = g->decode_end[i] - g->decode_steps,
+            .owner = g->item[i].owner,
+        };
+    uint32_t req = g->prefill[i - (int64_t)g->n_decode];
+    const struct flight *f = &g->engine->flight[req];
+    return (struct policy_request){
+        .ctx_tokens = f->kv_tokens,
+        .prompt_tokens = f->prefill_tokens - f->kv_tokens,
+        .output_tokens = group_output_goal(g, req) - f->made_tokens,
+        .owner = f->held.owner,
+    };
+}
+
 static void note_refusal(struct group *g, const struct choice *c, const struct decision *d)
 {
     bool refused = d->wanted != d->layout && c->candidate[d->wanted].verdict == FITS_NOT;
@@ -123,7 +153,7 @@ static bool is_sane(const struct group *g, const struct choice *c, const struct 
 
 static struct decision ask(struct group *g, struct choice *c, int64_t now_ps)
 {
-    struct decision stay = {g->layout, g->layout, SEG_FOREVER};
+    struct decision stay = {.layout = g->layout, .wanted = g->layout, .hold = SEG_FOREVER};
     if (!g->policy->may_switch || g->pending >= 0) {
         price_current(c);
         return stay;
@@ -131,21 +161,30 @@ static struct decision ask(struct group *g, struct choice *c, int64_t now_ps)
     price_all(c);
     struct policy_view view = {
         .now_ps = now_ps,
+        .step = g->engine->out->steps,
         .current = g->layout,
         .n = g->kv.n_layouts,
         .candidate = c->candidate,
         .steps_left = g->remaining_tokens / group_running(g),
         .switch_cost_ps = view_switch_cost,
         .foresee = g->engine->simulation != NULL ? view_foresee : NULL,
+        .load = load_of(g),
+        .request = view_request,
         .context = c,
     };
     struct decision d = g->policy->kind->decide(g->policy->state, &view);
+    if (d.fault != NULL) {
+        err_run(g->engine->err, "policy %s: %s (step %lld)", g->policy->name, d.fault,
+                (long long)view.step);
+        return stay;
+    }
     if (!is_sane(g, c, &d)) {
         err_run(g->engine->err, "policy %s chose a layout that does not fit (step %lld)",
                 g->policy->name, (long long)g->engine->out->steps);
         return stay;
     }
     note_refusal(g, c, &d);
+    g->admit_most = d.admit_most;
     return d;
 }
 
@@ -251,6 +290,7 @@ void group_decide(struct group *g, int64_t now_ps)
     struct choice choice = {.group = g};
     int64_t exposed_ps;
     bool was_held = g->admission_held;
+    int64_t could_admit = g->admit_most;
     struct decision d = ask(g, &choice, now_ps);
     int from = carry_out(g, &choice, &d, now_ps, &exposed_ps);
     if (g->policy->may_switch)
@@ -268,7 +308,7 @@ void group_decide(struct group *g, int64_t now_ps)
         .n = plan_length(g, &cost, d.layout == g->layout ? d.hold : 1),
         .generation = g->step.generation + 1,
     };
-    if (from >= 0 || (was_held && !g->admission_held))
+    if (from >= 0 || (was_held && !g->admission_held) || g->admit_most != could_admit)
         g->step.n = 1; /* a price of its own; those that were held come next */
     observe(g, &choice, from);
     schedule_end(g);
@@ -296,6 +336,8 @@ void group_step_end(struct group *g, int64_t now_ps)
     out->events += n;
     g->result->busy_ps += elapsed_ps;
     g->result->layout_ps[g->layout] += elapsed_ps;
+    if (g->policy->kind->step_done != NULL)
+        g->policy->kind->step_done(g->policy->state, g->layout, n, elapsed_ps, now_ps);
     group_advance(g, n, now_ps);
     group_boundary(g, now_ps);
 }

@@ -15,7 +15,8 @@ static struct decision decide(void *state, const struct policy_view *view)
     static const int64_t no_margin[LAYOUT_MAX];
     (void)state;
     struct lead lead = lead_find(view, no_margin);
-    return (struct decision){lead.pick, lead.wanted, lead.pick == view->current ? lead.hold : 1};
+    int64_t hold = lead.pick == view->current ? lead.hold : 1;
+    return (struct decision){.layout = lead.pick, .wanted = lead.wanted, .hold = hold};
 }
 
 const struct policy_kind policy_greedy = {

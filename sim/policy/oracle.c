@@ -230,10 +230,12 @@ static struct decision decide(void *state, const struct policy_view *view)
     else if (!is_held(o, view))
         follow_plan(o, view);
 
-    struct decision d = {o->held, o->held, SEG_FOREVER};
+    struct decision d = {.layout = o->held, .wanted = o->held, .hold = SEG_FOREVER};
     if (o->held == BASE) {
         struct lead lead = lead_find(view, o->base_margin_ppm);
-        d = (struct decision){lead.pick, lead.wanted, lead.pick == view->current ? lead.hold : 1};
+        d = (struct decision){.layout = lead.pick,
+                              .wanted = lead.wanted,
+                              .hold = lead.pick == view->current ? lead.hold : 1};
     }
     /* Asked again at the first step that begins when this no longer holds. */
     struct seg step = view->candidate[d.layout].cost.step;

@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "sim/base/mem.h"
+#include "sim/policy/external.h"
 
-const struct policy_kind *const policy_kinds[] = {&policy_fixed, &policy_greedy, &policy_splash,
-                                                  &policy_oracle, NULL};
+const struct policy_kind *const policy_kinds[] = {
+    &policy_fixed, &policy_greedy, &policy_splash,        &policy_oracle,   &policy_flying,
+    &policy_shift, &policy_loong,  &policy_drain_restart, &policy_external, NULL};
 
 const struct opt policy_common_opts[] = {
     {"mechanism", 0, OPT_ENUM, offsetof(struct policy_common, mechanism), "NAME", "overlapped", 0,
-     0, "overlapped|blocking|drain|restart|free", "how a switch is carried out"},
+     0, "overlapped|blocking|drain|restart|free",
+     "how a switch is carried out, unless the policy has a way of its own"},
     {"on-full", 0, OPT_ENUM, offsetof(struct policy_common, on_full), "RULE", "defer", 0, 0,
      "defer|hold", "a switch that memory forbids waits, or admission is held until it fits"},
     {0},
@@ -74,10 +77,11 @@ static int unknown_policy(const char *text, struct err *err)
         names[n] = policy_kinds[n]->name;
     names[n++] = "best-fixed";
     const char *near = err_nearest(text, names, n);
-    return err_set(err,
-                   "--policy: unknown policy \"%s\"%s%s%s; policies: fixed:<layout>, greedy, "
-                   "splash, oracle, best-fixed, or a layout of --layouts",
-                   text, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+    return err_set(
+        err,
+        "--policy: unknown policy \"%s\"%s%s%s; policies: fixed:<layout>, best-fixed, a "
+        "layout of --layouts, a FILE.so or FILE.lua, or one of \"wavetank list policies\"",
+        text, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
 static bool is_layout(const char *text, const struct layout *layouts, int n)
@@ -91,9 +95,9 @@ static bool is_layout(const char *text, const struct layout *layouts, int n)
 int policy_new(struct policy *p, const char *text, const struct layout *layouts, int n,
                struct err *err)
 {
-    size_t len = strcspn(text, ":");
+    size_t file = external_path_len(text), len = file > 0 ? file : strcspn(text, ":");
     const char *arg = text[len] ? text + len + 1 : NULL;
-    const struct policy_kind *kind = find_kind(text, len);
+    const struct policy_kind *kind = file > 0 ? &policy_external : find_kind(text, len);
     if (kind == NULL && is_layout(text, layouts, n)) {
         kind = &policy_fixed;
         arg = text;
@@ -104,12 +108,15 @@ int policy_new(struct policy *p, const char *text, const struct layout *layouts,
     struct policy made = {.kind = kind, .may_switch = kind->may_switch};
     made.state = xcalloc(1, kind->state_size);
     opt_defaults(policy_common_opts, &made.common);
+    made.common.mechanism = kind->mechanism;
     if (kind->opts != NULL)
         opt_defaults(kind->opts, made.state);
     snprintf(made.name, sizeof made.name, "%s%s", arg == text ? "fixed:" : "", text);
+    if (file > 0)
+        external_name(made.state, text, file);
     if ((arg != NULL && kind->may_switch && set_options(&made, arg, layouts, n, err) < 0) ||
         kind->init(made.state, arg, layouts, n, err) < 0) {
-        free(made.state);
+        policy_release(&made);
         return -1;
     }
     made.start = kind->start != NULL ? kind->start(made.state) : 0;
@@ -119,12 +126,15 @@ int policy_new(struct policy *p, const char *text, const struct layout *layouts,
 
 void policy_release(struct policy *p)
 {
+    if (p->state != NULL && p->kind->release != NULL)
+        p->kind->release(p->state);
     free(p->state);
     p->state = NULL;
 }
 
 void policy_copy(struct policy *to, const struct policy *from)
 {
+    assert(!from->kind->is_external);
     *to = *from;
     to->state = xmemdup(from->state, 1, from->kind->state_size);
 }

@@ -114,14 +114,15 @@ static struct decision decide(void *state, const struct policy_view *view)
     struct lead lead = lead_find(view, margin);
     if (lead.pick == view->current) {
         s->leader = -1;
-        return (struct decision){view->current, lead.wanted, lead.hold};
+        return (struct decision){.layout = view->current, .wanted = lead.wanted, .hold = lead.hold};
     }
     s->lead_steps = lead.pick == s->leader ? s->lead_steps + 1 : 1;
     s->leader = lead.pick;
     bool forced = view->candidate[view->current].verdict != FITS;
     bool go = forced || is_ripe(s, view, lead.pick);
     /* A lead that must ripen counts evaluations, so the engine has to come back every step. */
-    return (struct decision){go ? lead.pick : view->current, lead.wanted, 1};
+    return (struct decision){
+        .layout = go ? lead.pick : view->current, .wanted = lead.wanted, .hold = 1};
 }
 
 static void switched(void *state, int from, int to, int64_t now_ps)
