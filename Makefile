@@ -36,7 +36,8 @@ fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all deps deps-test demo test test-binaries check bench fuzz golden fidelity install install-policy uninstall clean help
+.PHONY: all deps deps-test demo test test-binaries check bench fuzz golden fidelity man \
+        install install-policy uninstall clean help
 .SECONDARY:
 all: $(B)/bin/wavetank $(B)/bin/wavetank-replay
 $(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(B)/lib/sim.a $(common)
@@ -85,13 +86,24 @@ fidelity: all
 
 data := $(wildcard hw/*/*.json hw/*/*.csv hw/papers/*/* workloads/presets/*.json)
 docs := $(wildcard docs/*.md README.md CHANGES.md LICENSE)
+# From the tables that parse the options.
+man: all
+	mkdir -p $(B)/man
+	$(B)/bin/wavetank man --folder $(B)/man
+	$(B)/bin/wavetank completion bash >$(B)/man/wavetank.bash
+	$(B)/bin/wavetank completion zsh >$(B)/man/_wavetank
 version = $(shell sed -n 's/^.define WAVETANK_VERSION "\(.*\)"/\1/p' sim/cmd/version.h)
-install: all install-policy
+share := $(DESTDIR)$(PREFIX)/share
+install: all man install-policy
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(B)/bin/wavetank $(B)/bin/wavetank-replay $(DESTDIR)$(PREFIX)/bin
 	for f in $(data); do install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/wavetank/$$f || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/share/doc/wavetank
 	install -m 644 $(docs) $(DESTDIR)$(PREFIX)/share/doc/wavetank
+	install -d $(share)/man/man1
+	install -m 644 $(B)/man/*.1 $(share)/man/man1
+	install -D -m 644 $(B)/man/wavetank.bash $(share)/bash-completion/completions/wavetank
+	install -D -m 644 $(B)/man/_wavetank $(share)/zsh/site-functions/_wavetank
 # What a policy of one's own is compiled with.
 install-policy:
 	install -D -m 644 sim/include/wavetank/policy.h $(DESTDIR)$(PREFIX)/include/wavetank/policy.h
@@ -102,6 +114,8 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/wavetank $(DESTDIR)$(PREFIX)/bin/wavetank-replay
 	rm -rf $(DESTDIR)$(PREFIX)/include/wavetank $(DESTDIR)$(PREFIX)/lib/pkgconfig/wavetank.pc
 	rm -rf $(DESTDIR)$(PREFIX)/share/wavetank $(DESTDIR)$(PREFIX)/share/doc/wavetank
+	rm -f $(share)/man/man1/wavetank.1 $(share)/man/man1/wavetank-*.1
+	rm -f $(share)/bash-completion/completions/wavetank $(share)/zsh/site-functions/_wavetank
 clean:
 	rm -rf $(B)
 help:
@@ -113,6 +127,7 @@ help:
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make golden     write the expected outputs of tests/golden anew: say why in the commit"
 	@echo "make fidelity   write docs/fidelity.md anew: the SPLASH paper's numbers beside ours"
+	@echo "make man        man pages and the shells' completion, which make install installs"
 	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR (make uninstall takes it back)"
 	@echo "make gputest    CUDA kernels against the CPU (make gpubench: their speed); needs nvcc"
 	@echo "make clean      remove $(B)"

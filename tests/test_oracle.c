@@ -28,7 +28,7 @@ static struct decision follow(void *state, const struct policy_view *view)
         first++;
     if (at >= s->n)
         s->layout[at] = first;
-    return (struct decision){s->layout[at], s->layout[at], 1};
+    return (struct decision){.layout = s->layout[at], .wanted = s->layout[at], .hold = 1};
 }
 
 static const struct policy_kind script_kind = {

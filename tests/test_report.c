@@ -56,6 +56,29 @@ Test(table, columns_are_as_wide_as_needed_and_lines_end_without_blanks)
     table_release(&t);
 }
 
+/* Words have 70 columns: one more than these seven tens would need another line. */
+Test(table, words_are_broken_where_a_line_would_be_too_wide)
+{
+    static const char seven[] =
+        "123456789 123456789 123456789 123456789 123456789 123456789 1234567890";
+    struct table t;
+    struct sink s;
+    table_init(&t, "lw");
+    table_add(&t, "12345678");
+    table_add(&t, "%s", seven);
+    table_add(&t, "a");
+    table_add(&t, "%s! end", seven);
+    sink_open(&s);
+    table_print(&t, s.f);
+    cr_expect_str_eq(sink_text(&s),
+                     "12345678  123456789 123456789 123456789 123456789 123456789 123456789 "
+                     "1234567890\n"
+                     "a         123456789 123456789 123456789 123456789 123456789 123456789\n"
+                     "          1234567890! end\n");
+    free(s.text);
+    table_release(&t);
+}
+
 Test(table, numbers_have_three_digits_and_no_exponent)
 {
     static const struct {

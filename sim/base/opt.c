@@ -344,8 +344,7 @@ int opt_parse_list(const struct opt *table, void *settings, const char *what, co
     return 0;
 }
 
-/* The help sentence and, in brackets, range, choices and default; to be freed. */
-static char *describe(const struct opt *o)
+char *opt_describe(const struct opt *o)
 {
     char *text, range[64];
     size_t size;
@@ -410,7 +409,7 @@ static void print_entry(FILE *out, char letter, const char *name, const char *ar
 void opt_help(const struct opt *table, FILE *out)
 {
     for (const struct opt *o = table; o->name != NULL; o++) {
-        char *text = describe(o);
+        char *text = opt_describe(o);
         print_entry(out, o->letter, o->name, o->arg, text);
         free(text);
     }

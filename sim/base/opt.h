@@ -73,6 +73,9 @@ int opt_set(const struct opt *table, void *settings, const char *name, const cha
 /* Help text: one entry per option with argument, range, default, choices. */
 void opt_help(const struct opt *table, FILE *out);
 
+/* The help sentence and, in brackets, range, choices and default; to be freed. */
+char *opt_describe(const struct opt *o);
+
 /* The effective settings as a new JSON object, keys with '_'. A time is a number of seconds under
  * the option's name with "_s" appended. */
 json_t *opt_dump(const struct opt *table, const void *settings);

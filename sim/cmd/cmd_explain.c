@@ -118,17 +118,20 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     return rc;
 }
 
-static void print_help(void)
-{
-    puts("usage: wavetank explain --model NAME --cluster NAME --context S [option]...\n"
-         "\n"
-         "Shows one batch under every layout: memory of a rank, whether it fits, the\n"
-         "predicted time of a step by stage, and what switching would move and cost.\n");
-    opt_help(options, stdout);
-}
+const struct manual explain_manual = {
+    .name = "explain",
+    .what = "show one batch: memory, step time and switches by layout",
+    .synopsis = "explain --model NAME --cluster NAME --context S [option]...",
+    .text = "Shows one batch under every layout: memory of a rank, whether it fits, the\n"
+            "predicted time of a step by stage, and what switching would move and cost.",
+    .options = options,
+    .examples =
+        "wavetank explain --model deepseek-v3.2 --cluster b200x8 \\\n    --batch 16 --context 64K",
+    .see_also = "docs/model.md",
+};
 
 int cmd_explain(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(options, &settings, print_help, run, argc, argv);
+    return cmd_main(&explain_manual, &settings, run, argc, argv);
 }

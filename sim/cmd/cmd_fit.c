@@ -215,24 +215,27 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     return rc;
 }
 
-static void print_help(void)
-{
-    puts("usage: wavetank fit MEASURED... --model NAME --cluster NAME -o FILE [option]...\n"
-         "       wavetank fit TABLE.csv --model NAME --cluster NAME -o FILE [option]...\n"
-         "\n"
-         "Fits a profile to plans that wavetank-replay measured: efficiencies, fixed\n"
-         "times, collectives and transfers, so that the simulator's own predictions of\n"
-         "the steps are off by as little as can be. Shows every parameter with its\n"
-         "uncertainty, and how far off the predictions still are.\n"
-         "\n"
-         "A table of speeds (columns layout, input_len, batch, output_len, and\n"
-         "throughput_tok_s or step_ms) says less: of a base profile it scales the time of\n"
-         "each stage and of collectives, and sets the fixed time of a step.\n");
-    opt_help(options, stdout);
-}
+const struct manual fit_manual = {
+    .name = "fit",
+    .what = "fit a profile to measured plans",
+    .synopsis = "fit MEASURED... --model NAME --cluster NAME -o FILE [option]...\n"
+                "fit TABLE.csv --model NAME --cluster NAME -o FILE [option]...",
+    .text = "Fits a profile to plans that wavetank-replay measured: efficiencies, fixed\n"
+            "times, collectives and transfers, so that the simulator's own predictions of\n"
+            "the steps are off by as little as can be. Shows every parameter with its\n"
+            "uncertainty, and how far off the predictions still are.\n"
+            "\n"
+            "A table of speeds (columns layout, input_len, batch, output_len, and\n"
+            "throughput_tok_s or step_ms) says less: of a base profile it scales the time of\n"
+            "each stage and of collectives, and sets the fixed time of a step.",
+    .options = options,
+    .examples = "wavetank fit grid.measured.jsonl --model deepseek-r1-slice --cluster h200x2 \\\n"
+                "    -o mine.json",
+    .see_also = "docs/calibration.md",
+};
 
 int cmd_fit(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(options, &settings, print_help, run, argc, argv);
+    return cmd_main(&fit_manual, &settings, run, argc, argv);
 }

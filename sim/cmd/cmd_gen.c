@@ -64,20 +64,24 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     return rc;
 }
 
-static void print_help(void)
-{
-    puts("usage: wavetank gen agentic|rollout|longdoc -o FILE [options]\n"
-         "\n"
-         "agentic  sessions of coding agents: growing contexts, tools, sub-agents\n"
-         "rollout  steps of reinforcement learning: groups of samples, long tails\n"
-         "longdoc  questions about documents of up to a million tokens\n"
-         "\n"
-         "Draws a trace from a preset's numbers; the same seed gives the same bytes.\n");
-    opt_help(options, stdout);
-}
+const struct manual gen_manual = {
+    .name = "gen",
+    .what = "draw a trace from published statistics",
+    .synopsis = "gen agentic|rollout|longdoc -o FILE [options]",
+    .text = "agentic  sessions of coding agents: growing contexts, tools, sub-agents\n"
+            "rollout  steps of reinforcement learning: groups of samples, long tails\n"
+            "longdoc  questions about documents of up to a million tokens\n"
+            "\n"
+            "Draws a trace from a preset's numbers; the same seed gives the same bytes.",
+    .options = options,
+    .words = "agentic rollout longdoc",
+    .examples = "wavetank gen agentic -o agents.wtt\n"
+                "wavetank gen rollout --preset long-tail --seed 7 -o rollout.wtt",
+    .see_also = "docs/workloads.md",
+};
 
 int cmd_gen(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(options, &settings, print_help, run, argc, argv);
+    return cmd_main(&gen_manual, &settings, run, argc, argv);
 }

@@ -87,14 +87,14 @@ static const struct data_kind {
 } data_kinds[] = {
     {"models",
      "lrrlrr",
-     {"model", "layers", "hidden", "attention", "KV B/token", "max context"},
+     {"model", "layers", "hidden", "attention", "KV B/token", "context"},
      add_model},
     {"clusters",
      "lrlrrrl",
      {"cluster", "ranks", "device", "memory", "HBM GB/s", "link GB/s", "profile"},
      add_cluster},
     {"profiles", "ll", {"profile", "kind"}, add_profile},
-    {"presets", "lll", {"preset", "workload", "source"}, add_preset},
+    {"presets", "llw", {"preset", "workload", "source"}, add_preset},
 };
 
 static int list_data(const struct data_kind *kind, FILE *out, struct err *err)
@@ -119,6 +119,17 @@ static int list_data(const struct data_kind *kind, FILE *out, struct err *err)
     return rc;
 }
 
+/* Words behind a margin of six blanks. */
+static void print_help_text(const char *help, FILE *out)
+{
+    struct table t;
+    table_init(&t, "lw");
+    table_add(&t, "    ");
+    table_add(&t, "%s", help);
+    table_print(&t, out);
+    table_release(&t);
+}
+
 static void print_options(const char *title, const struct opt *table, FILE *out)
 {
     fprintf(out, "\n%s\n", title);
@@ -126,11 +137,8 @@ static void print_options(const char *title, const struct opt *table, FILE *out)
         fputs("  ", out);
         for (const char *c = o->name; *c != '\0'; c++)
             fputc(*c == '-' ? '_' : *c, out);
-        fprintf(out, "=%s (%s)\n      %s\n",
-                o->choices ? o->choices
-                : o->arg   ? o->arg
-                           : "0|1",
-                o->def, o->help);
+        fprintf(out, "=%s (%s)\n", o->choices ? o->choices : o->arg ? o->arg : "0|1", o->def);
+        print_help_text(o->help, out);
     }
 }
 
@@ -138,7 +146,7 @@ static void list_policies(FILE *out)
 {
     char title[96];
     struct table t;
-    table_init(&t, "ll");
+    table_init(&t, "lw");
     for (int i = 0; policy_kinds[i] != NULL; i++) {
         table_add(&t, "%s", policy_kinds[i]->name);
         table_add(&t, "%s", policy_kinds[i]->what);
@@ -159,7 +167,7 @@ static void list_policies(FILE *out)
 static void list_formats(FILE *out)
 {
     struct table t;
-    table_init(&t, "ll");
+    table_init(&t, "lw");
     for (int i = 0; trace_readers[i] != NULL; i++) {
         table_add(&t, "%s", trace_readers[i]->name);
         table_add(&t, "%s", trace_readers[i]->what);
@@ -204,16 +212,19 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     return outfile_commit(&o, err);
 }
 
-static void print_help(void)
-{
-    puts("usage: wavetank list models|clusters|profiles|presets|policies|formats\n"
-         "\n"
-         "Lists the names that --model, --cluster, --profile, --preset and --policy take,\n"
-         "and the formats of traces that are read.\n");
-    opt_help(options, stdout);
-}
+const struct manual list_manual = {
+    .name = "list",
+    .what = "list models, clusters, profiles or policies",
+    .synopsis = "list models|clusters|profiles|presets|policies|formats",
+    .text = "Lists the names that --model, --cluster, --profile, --preset and --policy take,\n"
+            "and the formats of traces that are read.",
+    .options = options,
+    .words = "models clusters profiles presets policies formats",
+    .examples = "wavetank list models",
+    .see_also = "docs/formats.md, docs/model.md",
+};
 
 int cmd_list(int argc, char **argv)
 {
-    return cmd_main(options, NULL, print_help, run, argc, argv);
+    return cmd_main(&list_manual, NULL, run, argc, argv);
 }

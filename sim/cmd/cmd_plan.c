@@ -14,24 +14,33 @@
 
 static const struct opt no_options[] = {{0}};
 
-static void print_help(void)
-{
-    puts("usage: wavetank plan show|check PLAN\n"
-         "       wavetank plan grid|compare|switches|predict ... -o PLAN\n"
-         "\n"
-         "show      print the header and one line per step\n"
-         "check     read it strictly and count steps and switches\n"
-         "\n"
-         "\"wavetank sim --plan FILE\" writes the steps of a run. These make plans that put\n"
-         "the simulator on trial, to be measured by wavetank-replay:\n"
-         "\n"
-         "grid      for calibration: a grid of shapes under every layout\n"
-         "compare   steps of a plan under every layout in turn\n"
-         "switches  every switch, target-ready, blocking and overlapped\n"
-         "predict   a plan, measured or not, with today's predictions\n"
-         "\n"
-         "\"wavetank plan grid --help\" lists an action's options.\n");
-}
+static const struct manual *const actions_with_manual[] = {
+    &plan_grid_manual, &plan_compare_manual, &plan_switches_manual, &plan_predict_manual, NULL};
+
+const struct manual plan_manual = {
+    .name = "plan",
+    .what = "show or check a plan, or make one that puts the simulator on trial",
+    .synopsis = "plan show|check PLAN\n"
+                "plan grid|compare|switches|predict ... -o PLAN",
+    .text = "show      print the header and one line per step\n"
+            "check     read it strictly and count steps and switches\n"
+            "\n"
+            "\"wavetank sim --plan FILE\" writes the steps of a run. These make plans that put\n"
+            "the simulator on trial, to be measured by wavetank-replay:\n"
+            "\n"
+            "grid      for calibration: a grid of shapes under every layout\n"
+            "compare   steps of a plan under every layout in turn\n"
+            "switches  every switch, target-ready, blocking and overlapped\n"
+            "predict   a plan, measured or not, with today's predictions\n"
+            "\n"
+            "\"wavetank plan grid --help\" lists an action's options.",
+    .options = no_options,
+    .actions = actions_with_manual,
+    .words = "show check grid compare switches predict",
+    .examples = "wavetank plan show run.jsonl\n"
+                "wavetank plan grid --model deepseek-r1-slice --cluster h200x2 -o grid.jsonl",
+    .see_also = "docs/plans.md, docs/replay.md",
+};
 
 static void add_step(struct table *t, const struct plan_step *s)
 {
@@ -142,12 +151,12 @@ static int run_check(void *settings, int n_args, char **args, struct err *err)
 
 static int plan_show(int argc, char **argv)
 {
-    return cmd_main(no_options, NULL, print_help, run_show, argc, argv);
+    return cmd_main(&plan_manual, NULL, run_show, argc, argv);
 }
 
 static int plan_check(int argc, char **argv)
 {
-    return cmd_main(no_options, NULL, print_help, run_check, argc, argv);
+    return cmd_main(&plan_manual, NULL, run_check, argc, argv);
 }
 
 static const struct action {
@@ -178,5 +187,5 @@ int cmd_plan(int argc, char **argv)
     for (int i = 0; argc > 1 && i < N_ACTIONS; i++)
         if (strcmp(actions[i].name, argv[1]) == 0)
             return actions[i].run(argc - 1, argv + 1);
-    return cmd_main(no_options, NULL, print_help, run_none, argc, argv);
+    return cmd_main(&plan_manual, NULL, run_none, argc, argv);
 }

@@ -91,20 +91,23 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     return rc;
 }
 
-static void print_help(void)
-{
-    puts("usage: wavetank reproduce splash [option]...\n"
-         "\n"
-         "Sets the numbers of the SPLASH paper (arXiv 2609.37626) beside ours. What\n"
-         "follows from its formulas must be equal to the last digit, else the exit code\n"
-         "is 1; what is predicted is shown with its error and a goal. Sections:\n");
-    reproduction_list(stdout);
-    putchar('\n');
-    opt_help(options, stdout);
-}
+const struct manual reproduce_manual = {
+    .name = "reproduce",
+    .what = "set the SPLASH paper's numbers beside ours",
+    .synopsis = "reproduce splash [option]...",
+    .text = "Sets the numbers of the SPLASH paper (arXiv 2609.37626) beside ours. What\n"
+            "follows from its formulas must be equal to the last digit, else the exit code\n"
+            "is 1; what is predicted is shown with its error and a goal. Sections:",
+    .more = reproduction_list,
+    .options = options,
+    .words = "splash",
+    .examples = "wavetank reproduce splash\n"
+                "wavetank reproduce splash --only throughput",
+    .see_also = "docs/fidelity.md",
+};
 
 int cmd_reproduce(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(options, &settings, print_help, run, argc, argv);
+    return cmd_main(&reproduce_manual, &settings, run, argc, argv);
 }

@@ -15,6 +15,7 @@
 #include "sim/cmd/version.h"
 #include "sim/report/requests_csv.h"
 #include "sim/report/result_json.h"
+#include "sim/report/timeline.h"
 #include "traces/trace.h"
 
 struct settings {
@@ -23,6 +24,7 @@ struct settings {
     const char *prefill_policy;
     const char *slo, *scenario, *json, *requests, *plan;
     struct plan_options plan_options;
+    struct timeline_options timeline;
     struct trace_reading reading; /* its seed is that of every draw */
     struct trace_select select;
     struct engine_config engine;
@@ -50,6 +52,7 @@ static const struct opt options[] = {
     {"plan", 0, OPT_STR, FIELD(plan), "FILE", NULL, 0, 0, NULL,
      "write the steps of the one policy that runs, to replay them"},
     PLAN_OPTS(FIELD(plan_options)),
+    TIMELINE_OPTS(FIELD(timeline)),
     TRACE_READING_OPTS(FIELD(reading)),
     TRACE_SELECT_OPTS(FIELD(select)),
     ENGINE_OPTS(FIELD(engine)),
@@ -64,7 +67,8 @@ static const struct opt slo_options[] = {
 };
 
 /* Results do not depend on these, so that equal runs give equal results wherever they go. */
-static const char *const file_options[] = {"scenario", "json", "requests", "plan"};
+static const char *const file_options[] = {
+    "scenario", "json", "requests", "plan", "timeline", "timeline_from_s", "timeline_to_s"};
 
 enum { N_FILE_OPTIONS = sizeof file_options / sizeof *file_options };
 
@@ -77,6 +81,7 @@ struct session {
     struct engine_request *request;
     struct lineup lineup;
     struct plan_recorder recorder;
+    struct timeline timeline;
     struct outfile json, requests, plan;
 };
 
@@ -120,11 +125,16 @@ static int parse(struct session *s, int argc, char **argv, int *n_args, bool *he
 
 static int count_stdout(const struct settings *s)
 {
-    const char *const path[] = {s->json, s->requests, s->plan};
+    const char *const path[] = {s->json, s->requests, s->plan, s->timeline.path};
     int n = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         n += path[i] != NULL && strcmp(path[i], "-") == 0;
     return n;
+}
+
+static bool is_one_run(const struct settings *s)
+{
+    return s->policies.n == 1 && strcmp(s->policies.item[0], "best-fixed") != 0;
 }
 
 static int check_plan(struct settings *s, struct err *err)
@@ -132,7 +142,7 @@ static int check_plan(struct settings *s, struct err *err)
     bool selects = s->plan_options.steps != NULL || s->plan_options.around_switches >= 0;
     if (s->plan == NULL)
         return selects ? err_set(err, "--plan-steps, --plan-around-switches: need --plan") : 0;
-    if (s->policies.n != 1 || strcmp(s->policies.item[0], "best-fixed") == 0)
+    if (!is_one_run(s))
         return err_set(err, "--plan: a plan is of one run; give exactly one --policy, and not "
                             "best-fixed");
     if (s->engine.replicas > 1 || s->engine.prefill_replicas > 0)
@@ -158,10 +168,12 @@ static int check_pools(const struct settings *s, struct err *err)
 static int check(struct settings *s, struct err *err)
 {
     if (count_stdout(s) > 1)
-        return err_set(err, "--json, --requests, --plan: only one of them may be \"-\"");
+        return err_set(err,
+                       "--json, --requests, --plan, --timeline: only one of them may be \"-\"");
     if (s->slo != NULL && opt_parse_list(slo_options, &s->engine, "--slo", s->slo, err) < 0)
         return -1;
-    if (engine_config_check(&s->engine, err) < 0 || check_pools(s, err) < 0)
+    if (engine_config_check(&s->engine, err) < 0 || check_pools(s, err) < 0 ||
+        timeline_check(&s->timeline, is_one_run(s), err) < 0)
         return -1;
     return check_plan(s, err);
 }
@@ -262,12 +274,29 @@ static int open_outputs(struct session *s, struct err *err)
         return -1;
     if (s->plan.f != NULL)
         plan_recorder_begin(&s->recorder, &s->setup, (uint64_t)set->reading.seed, s->plan.f);
-    return 0;
+    const struct timeline_about about = {WAVETANK_VERSION, s->setup.model.name,
+                                         s->setup.cluster.name,
+                                         set->policies.n > 0 ? set->policies.item[0] : ""};
+    return timeline_open(&s->timeline, &set->timeline, &about, &set->engine, s->setup.layout, err);
+}
+
+static void record_step(void *session, const struct step_record *r)
+{
+    plan_recorder_step(&((struct session *)session)->recorder, r);
+}
+
+static void record_span(void *session, const struct span_record *r)
+{
+    timeline_span(&((struct session *)session)->timeline, r);
 }
 
 static int run_lineup(struct session *s, struct err *err)
 {
-    struct engine_observer observer = {.step = plan_recorder_step, .context = &s->recorder};
+    struct engine_observer observer = {
+        .step = s->plan.f != NULL ? record_step : NULL,
+        .span = s->settings.timeline.path != NULL ? record_span : NULL,
+        .context = s,
+    };
     struct engine_input input = {
         .request = s->request,
         .n_requests = (int64_t)s->trace.n,
@@ -275,7 +304,7 @@ static int run_lineup(struct session *s, struct err *err)
         .hash = s->trace.hash,
         .block_tokens = s->trace.block_tokens,
         .config = &s->settings.engine,
-        .observer = s->plan.f != NULL ? &observer : NULL,
+        .observer = &observer,
     };
     if (lineup_run(&s->lineup, &input, err) < 0)
         return -1;
@@ -397,6 +426,7 @@ static int report(struct session *s, struct err *err)
     int rc = commit(&s->json, err);
     rc = rc == 0 ? commit(&s->requests, err) : rc;
     rc = rc == 0 ? commit(&s->plan, err) : rc;
+    rc = rc == 0 ? timeline_close(&s->timeline, s->request, row[0].result, err) : rc;
     if (rc == 0 && count_stdout(&s->settings) == 0)
         rc = print_tables(s, &summary, err);
     free(row);
@@ -423,6 +453,7 @@ static void release(struct session *s)
     outfile_abort(&s->json);
     outfile_abort(&s->requests);
     outfile_abort(&s->plan);
+    timeline_abort(&s->timeline);
     plan_recorder_release(&s->recorder);
     lineup_release(&s->lineup);
     free(s->request);
@@ -432,15 +463,22 @@ static void release(struct session *s)
     json_decref(s->scenario);
 }
 
-static void print_help(void)
-{
-    puts("usage: wavetank sim TRACE --model NAME --cluster NAME [option]...\n"
-         "\n"
-         "Replays a trace through a group of ranks that batches continuously, once under\n"
-         "each policy, and compares latency and throughput. TRACE is a file, a .gz or\n"
-         "\"-\" (standard input); \"wavetank help trace\" says how its format is told.\n");
-    opt_help(options, stdout);
-}
+const struct manual sim_manual = {
+    .name = "sim",
+    .what = "replay a trace under layout policies and compare them",
+    .synopsis = "sim TRACE --model NAME --cluster NAME [option]...",
+    .text = "Replays a trace through a group of ranks that batches continuously, once under\n"
+            "each policy, and compares latency and throughput. TRACE is a file, a .gz or\n"
+            "\"-\" (standard input); \"wavetank help trace\" says how its format is told.",
+    .options = options,
+    .examples = "wavetank sim traces/samples/azure_2023_code.csv \\\n"
+                "    --model deepseek-v3.2 --cluster b200x8\n"
+                "wavetank sim TRACE --model deepseek-v3.2 --cluster b200x8 \\\n"
+                "    --policy splash --policy best-fixed --slo ttft=2s,tpot=50ms\n"
+                "wavetank sim TRACE --model deepseek-v3.2 --cluster b200x8 \\\n"
+                "    --policy splash --timeline run.json.gz",
+    .see_also = "docs/model.md (formulas), docs/metrics.md (numbers), docs/timeline.md",
+};
 
 int cmd_sim(int argc, char **argv)
 {
@@ -452,7 +490,7 @@ int cmd_sim(int argc, char **argv)
         (!help && run(&session, n_args, argv + 1, &err) < 0))
         rc = err_report(&err, "wavetank");
     else if (help)
-        print_help();
+        manual_print(&sim_manual, stdout);
     release(&session);
     return rc;
 }

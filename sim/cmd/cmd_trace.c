@@ -119,22 +119,26 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     return rc;
 }
 
-static void print_help(void)
-{
-    puts("usage: wavetank trace info|check TRACE [options]\n"
-         "       wavetank trace convert TRACE -o FILE [options]\n"
-         "\n"
-         "info     show what a trace holds: span, rate, token lengths, prefix sharing\n"
-         "check    read it strictly and list what may surprise in a replay\n"
-         "convert  write it anew, after selections: .wtt (binary, loads many times\n"
-         "         faster), .jsonl (Mooncake's rows) or .csv (plain)\n"
-         "\n"
-         "TRACE is a file, a .gz or \"-\"; its format is told from its first line.\n");
-    opt_help(options, stdout);
-}
+const struct manual trace_manual = {
+    .name = "trace",
+    .what = "show what a trace holds, or check it, or write it anew",
+    .synopsis = "trace info|check TRACE [options]\n"
+                "trace convert TRACE -o FILE [options]",
+    .text = "info     show what a trace holds: span, rate, token lengths, prefix sharing\n"
+            "check    read it strictly and list what may surprise in a replay\n"
+            "convert  write it anew, after selections: .wtt (binary, loads many times\n"
+            "         faster), .jsonl (Mooncake's rows) or .csv (plain)\n"
+            "\n"
+            "TRACE is a file, a .gz or \"-\"; its format is told from its first line.",
+    .options = options,
+    .words = "info check convert",
+    .examples = "wavetank trace info traces/samples/azure_2023_code.csv\n"
+                "wavetank trace convert traces/samples/azure_2023_code.csv -o code.wtt",
+    .see_also = "docs/formats.md",
+};
 
 int cmd_trace(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(options, &settings, print_help, run, argc, argv);
+    return cmd_main(&trace_manual, &settings, run, argc, argv);
 }

@@ -15,10 +15,11 @@
 #include "sim/report/validation_html.h"
 #include "sim/report/validation_json.h"
 #include "sim/report/validation_text.h"
+#include "sim/report/validation_timeline.h"
 #include "sim/study/prediction.h"
 
 struct settings {
-    const char *report, *json, *profile;
+    const char *report, *json, *timeline, *profile;
 };
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -28,6 +29,8 @@ static const struct opt options[] = {
      "write the result as one HTML file"},
     {"json", 0, OPT_STR, FIELD(json), "FILE", NULL, 0, 0, NULL,
      "write the result as JSON (\"-\": standard output, without the tables)"},
+    {"timeline", 0, OPT_STR, FIELD(timeline), "FILE", NULL, 0, 0, NULL,
+     "write both sides as a timeline for Perfetto, one above the other (.json or .json.gz)"},
     {"profile", 0, OPT_STR, FIELD(profile), "NAME", NULL, 0, 0, NULL,
      "profile that made PLAN's predictions, for the record; the cluster's own if not given"},
     {0},
@@ -107,7 +110,7 @@ static int commit(struct outfile *o, struct err *err)
     return o->f != NULL ? outfile_commit(o, err) : 0;
 }
 
-/* Both or none. */
+/* JSON and HTML both or none. */
 static int write_files(struct session *s, const struct settings *set, struct err *err)
 {
     if (open_output(&s->json, set->json, err) < 0 || open_output(&s->html, set->report, err) < 0)
@@ -119,6 +122,9 @@ static int write_files(struct session *s, const struct settings *set, struct err
     }
     if (s->html.f != NULL)
         validation_html(&s->validation, &s->about, s->html.f);
+    if (set->timeline != NULL &&
+        validation_timeline(&s->validation, &s->about, set->timeline, err) < 0)
+        return -1;
     return commit(&s->json, err) < 0 || commit(&s->html, err) < 0 ? -1 : 0;
 }
 
@@ -131,9 +137,13 @@ static int print(const struct session *s, struct err *err)
     return outfile_commit(&o, err);
 }
 
-static bool is_stdout(const char *path)
+static int count_stdout(const struct settings *set)
 {
-    return path != NULL && strcmp(path, "-") == 0;
+    const char *const path[] = {set->json, set->report, set->timeline};
+    int n = 0;
+    for (size_t i = 0; i < sizeof path / sizeof *path; i++)
+        n += path[i] != NULL && strcmp(path[i], "-") == 0;
+    return n;
 }
 
 static int report(struct session *s, const struct settings *set, struct err *err)
@@ -144,7 +154,7 @@ static int report(struct session *s, const struct settings *set, struct err *err
                 s->about.measured_path, j->unmatched, s->plan.n);
     if (write_files(s, set, err) < 0)
         return -1;
-    return is_stdout(set->json) || is_stdout(set->report) ? 0 : print(s, err);
+    return count_stdout(set) > 0 ? 0 : print(s, err);
 }
 
 static void release(struct session *s)
@@ -165,28 +175,31 @@ static int run(void *settings, int n_args, char **args, struct err *err)
     struct session session = {0};
     if (n_args != 2)
         return err_set(err, "validate: expected PLAN and MEASURED (see --help)");
-    if (is_stdout(set->json) && is_stdout(set->report))
-        return err_set(err, "--json, --report: only one of them may be \"-\"");
+    if (count_stdout(set) > 1)
+        return err_set(err, "--json, --report, --timeline: only one of them may be \"-\"");
     int rc = load(&session, set, args, err);
     rc = rc == 0 ? report(&session, set, err) : rc;
     release(&session);
     return rc;
 }
 
-static void print_help(void)
-{
-    puts("usage: wavetank validate PLAN MEASURED [option]...\n"
-         "\n"
-         "Compares what PLAN predicts with what a replay of it measured (see\n"
-         "\"wavetank-replay --help\"): error by step, layout and stage, over the whole\n"
-         "schedule, the order of layouts, what switches cost, and where not to believe the\n"
-         "simulator. PLAN's predictions count, not those that MEASURED repeats, so that an\n"
-         "old measurement can judge a new profile. MEASURED may end early.\n");
-    opt_help(options, stdout);
-}
+const struct manual validate_manual = {
+    .name = "validate",
+    .what = "compare a plan's predictions with its measurement",
+    .synopsis = "validate PLAN MEASURED [option]...",
+    .text = "Compares what PLAN predicts with what a replay of it measured (see\n"
+            "\"wavetank-replay --help\"): error by step, layout and stage, over the whole\n"
+            "schedule, the order of layouts, what switches cost, and where not to believe the\n"
+            "simulator. PLAN's predictions count, not those that MEASURED repeats, so that an\n"
+            "old measurement can judge a new profile. MEASURED may end early.",
+    .options = options,
+    .examples = "wavetank validate run.jsonl run.measured.jsonl --report validation.html\n"
+                "wavetank validate run.jsonl run.measured.jsonl --timeline trial.json",
+    .see_also = "docs/metrics.md, docs/timeline.md",
+};
 
 int cmd_validate(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(options, &settings, print_help, run, argc, argv);
+    return cmd_main(&validate_manual, &settings, run, argc, argv);
 }

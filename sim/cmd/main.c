@@ -2,6 +2,7 @@
  *
  * wavetank: a model basin for LLM serving. Finds the subcommand and runs it.
  */
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,27 +13,12 @@
 #include "sim/cmd/cmd.h"
 #include "sim/cmd/version.h"
 
-static const struct command {
-    const char *name, *what;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-    {"sim", "replay a trace under layout policies and compare them", cmd_sim},
-    {"explain", "show one batch: memory, step time and switches by layout", cmd_explain},
-    {"trace", "show what a trace holds, or check it", cmd_trace},
-    {"gen", "draw a trace from published statistics", cmd_gen},
-    {"plan", "show or check a plan, or make one that puts the simulator on trial", cmd_plan},
-    {"fit", "fit a profile to measured plans", cmd_fit},
-    {"validate", "compare a plan's predictions with its measurement", cmd_validate},
-    {"reproduce", "set the SPLASH paper's numbers beside ours", cmd_reproduce},
-    {"list", "list models, clusters, profiles or policies", cmd_list},
-};
-
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
+enum { COMMANDS_MAX = 32 };
 
 static const struct command *find_command(const char *name)
 {
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i].name, name) == 0)
+    for (int i = 0; i < n_commands; i++)
+        if (strcmp(commands[i].manual->name, name) == 0)
             return &commands[i];
     return NULL;
 }
@@ -40,31 +26,14 @@ static const struct command *find_command(const char *name)
 static int fail_unknown(const char *name)
 {
     struct err err = ERR_NONE;
-    const char *names[N_COMMANDS];
-    for (int i = 0; i < N_COMMANDS; i++)
-        names[i] = commands[i].name;
-    const char *near = err_nearest(name, names, N_COMMANDS);
+    const char *names[COMMANDS_MAX];
+    assert(n_commands <= COMMANDS_MAX);
+    for (int i = 0; i < n_commands; i++)
+        names[i] = commands[i].manual->name;
+    const char *near = err_nearest(name, names, n_commands);
     err_set(&err, "unknown command \"%s\"%s%s%s; see \"wavetank --help\"", name,
             near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
     return err_report(&err, "wavetank");
-}
-
-static void print_help(FILE *out)
-{
-    fputs("usage: wavetank COMMAND [argument]... [option]...\n"
-          "\n"
-          "Simulates LLM serving on a recorded load and scores policies that switch the\n"
-          "attention layout while it runs.\n"
-          "\n",
-          out);
-    for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].what);
-    fputs("\n"
-          "\"wavetank help COMMAND\" lists a command's options. A first run:\n"
-          "\n"
-          "  wavetank sim traces/samples/azure_2023_code.csv \\\n"
-          "      --model deepseek-v3.2 --cluster b200x8\n",
-          out);
 }
 
 static int run_help(char *name)
@@ -99,7 +68,7 @@ int main(int argc, char **argv)
 {
     catch_signals();
     if (argc < 2) {
-        print_help(stderr);
+        manual_print(&wavetank_manual, stderr);
         return 2;
     }
     if (strcmp(argv[1], "--version") == 0) {
@@ -109,7 +78,7 @@ int main(int argc, char **argv)
     if (is_help(argv[1]) && argc > 2)
         return run_help(argv[2]);
     if (is_help(argv[1])) {
-        print_help(stdout);
+        manual_print(&wavetank_manual, stdout);
         return 0;
     }
     const struct command *command = find_command(argv[1]);

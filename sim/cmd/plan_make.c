@@ -224,66 +224,75 @@ static int run_switches(void *settings, int n_args, char **args, struct err *err
     return make_plan(make_switches, s, err);
 }
 
-static void print_grid_help(void)
-{
-    puts("usage: wavetank plan grid --model NAME --cluster NAME -o FILE [option]...\n"
-         "\n"
-         "Writes the plan to calibrate with: decode, prefill and mixed steps over a grid\n"
-         "of batches and contexts, with even and uneven owners, under every layout that\n"
-         "holds them; and blocking switches, every directed pair at three contexts.\n");
-    opt_help(grid_options, stdout);
-}
+const struct manual plan_grid_manual = {
+    .name = "plan grid",
+    .what = "make a plan to calibrate with",
+    .synopsis = "plan grid --model NAME --cluster NAME -o FILE [option]...",
+    .text = "Writes the plan to calibrate with: decode, prefill and mixed steps over a grid\n"
+            "of batches and contexts, with even and uneven owners, under every layout that\n"
+            "holds them; and blocking switches, every directed pair at three contexts.",
+    .options = grid_options,
+    .examples = "wavetank plan grid --model deepseek-r1-slice --cluster h200x2 -o grid.jsonl",
+    .see_also = "docs/plans.md, docs/calibration.md",
+};
 
-static void print_compare_help(void)
-{
-    puts("usage: wavetank plan compare PLAN -o FILE [option]...\n"
-         "\n"
-         "Writes a plan of every Nth step of PLAN under every layout in turn, to see\n"
-         "whether the predicted fastest is the fastest. Model and cluster are PLAN's\n"
-         "unless given.\n");
-    opt_help(compare_options, stdout);
-}
+const struct manual plan_compare_manual = {
+    .name = "plan compare",
+    .what = "make a plan of a plan's steps under every layout",
+    .synopsis = "plan compare PLAN -o FILE [option]...",
+    .text = "Writes a plan of every Nth step of PLAN under every layout in turn, to see\n"
+            "whether the predicted fastest is the fastest. Model and cluster are PLAN's\n"
+            "unless given.",
+    .options = compare_options,
+    .examples = "wavetank plan compare run.jsonl --every 50 -o compare.jsonl",
+    .see_also = "docs/plans.md",
+};
 
-static void print_predict_help(void)
-{
-    puts("usage: wavetank plan predict PLAN -o FILE [option]...\n"
-         "\n"
-         "Writes PLAN, measured or not, with today's predictions: those of the profile\n"
-         "given, to validate it on what was measured before. Model and cluster are\n"
-         "PLAN's unless given.\n");
-    opt_help(predict_options, stdout);
-}
+const struct manual plan_predict_manual = {
+    .name = "plan predict",
+    .what = "write a plan with today's predictions",
+    .synopsis = "plan predict PLAN -o FILE [option]...",
+    .text = "Writes PLAN, measured or not, with today's predictions: those of the profile\n"
+            "given, to validate it on what was measured before. Model and cluster are\n"
+            "PLAN's unless given.",
+    .options = predict_options,
+    .examples = "wavetank plan predict old.measured.jsonl -o new.jsonl",
+    .see_also = "docs/plans.md",
+};
 
-static void print_switches_help(void)
-{
-    puts("usage: wavetank plan switches --model NAME --cluster NAME --context S -o FILE\n"
-         "                              [option]...\n"
-         "\n"
-         "Writes three-way trials of every directed pair of layouts: the step that\n"
-         "switches, target-ready (free), blocking and overlapped, in random order.\n");
-    opt_help(switches_options, stdout);
-}
+const struct manual plan_switches_manual = {
+    .name = "plan switches",
+    .what = "make a plan of every switch, three ways",
+    .synopsis = "plan switches --model NAME --cluster NAME --context S -o FILE\n"
+                "                              [option]...",
+    .text = "Writes three-way trials of every directed pair of layouts: the step that\n"
+            "switches, target-ready (free), blocking and overlapped, in random order.",
+    .options = switches_options,
+    .examples = "wavetank plan switches --model deepseek-r1-slice --cluster h200x2 \\\n"
+                "    --batch 16 --context 64K -o switches.jsonl",
+    .see_also = "docs/plans.md",
+};
 
 int plan_grid(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(grid_options, &settings, print_grid_help, run_grid, argc, argv);
+    return cmd_main(&plan_grid_manual, &settings, run_grid, argc, argv);
 }
 
 int plan_compare(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(compare_options, &settings, print_compare_help, run_compare, argc, argv);
+    return cmd_main(&plan_compare_manual, &settings, run_compare, argc, argv);
 }
 
 int plan_predict(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(predict_options, &settings, print_predict_help, run_predict, argc, argv);
+    return cmd_main(&plan_predict_manual, &settings, run_predict, argc, argv);
 }
 
 int plan_switches(int argc, char **argv)
 {
     struct settings settings = {0};
-    return cmd_main(switches_options, &settings, print_switches_help, run_switches, argc, argv);
+    return cmd_main(&plan_switches_manual, &settings, run_switches, argc, argv);
 }

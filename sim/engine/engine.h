@@ -125,6 +125,7 @@ struct request_result {
      * rejected, or cancelled with its session, all are alike. */
     int64_t arrival_ps, first_token_ps, finish_ps;
     int64_t cached_tokens;        /* of its prompt, found in the cache before any preemption */
+    int64_t admitted_ps;          /* absolute: it left the queue for the first time */
     int64_t queued_ps, moving_ps; /* of finish - arrival: waiting, and with KV between pools */
     int64_t transfer_start_ps, transfer_end_ps; /* of its KV; 0, 0: it went nowhere */
     int32_t preemptions;
@@ -176,8 +177,21 @@ struct step_record {
     const struct step_cost *cost;
 };
 
+/* Steps that ran one after the other, alike but for contexts that grow. One, where it has a prefill
+ * chunk or switches, and always with `exact`. */
+struct span_record {
+    int64_t index, n; /* of the first, counted over all groups as they end; how many */
+    int64_t start_ps, end_ps, exposed_ps;
+    int group, layout, from; /* from = -1: no switch */
+    enum mechanism mechanism;
+    int64_t n_waiting, kv_pages; /* at the start: in the queue; used of the fullest pool */
+    struct step_cost cost;       /* its segments hold for all n */
+    const struct batch *batch;   /* of the first */
+};
+
 struct engine_observer {
-    void (*step)(void *context, const struct step_record *r);
+    void (*step)(void *context, const struct step_record *r); /* at its start; or NULL */
+    void (*span)(void *context, const struct span_record *r); /* at its end; or NULL */
     void *context;
 };
 
@@ -191,7 +205,7 @@ struct engine_input {
     int64_t block_tokens;  /* positive with config->prefix_cache */
     struct policy *policy; /* one per replica, fresh; then one per prefill replica */
     const struct engine_config *config;
-    const struct engine_observer *observer; /* or NULL; needs config->exact */
+    const struct engine_observer *observer; /* or NULL; its step() needs config->exact */
     struct progress *progress;              /* or NULL */
 };
 

@@ -173,8 +173,12 @@ void group_enqueue(struct group *g, uint32_t req, int64_t now_ps)
 
 void group_note_left(struct group *g, uint32_t req)
 {
+    const struct flight *f = &g->engine->flight[req];
+    struct request_result *result = &g->engine->out->request[req];
     g->queued_tokens -= group_work_tokens(g, req);
-    g->engine->out->request[req].queued_ps += g->now_ps - g->engine->flight[req].queued_since_ps;
+    result->queued_ps += g->now_ps - f->queued_since_ps;
+    if (f->made_tokens == 0 && result->preemptions == 0)
+        result->admitted_ps = g->now_ps;
 }
 
 void group_hold_kv(struct group *g, uint32_t req, int owner, int64_t tokens)

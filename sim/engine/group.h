@@ -56,6 +56,7 @@ struct step {
     struct seg cost;
     int64_t n; /* steps planned: all but the last may be cut off by an event */
     int64_t generation;
+    struct span_record span; /* for an observer that asks for it; else unset */
 };
 
 struct group {

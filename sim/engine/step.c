@@ -254,7 +254,7 @@ static int64_t plan_length(const struct group *g, const struct seg *step, int64_
 static void observe(const struct group *g, const struct choice *c, int from)
 {
     const struct engine_observer *observer = g->engine->observer;
-    if (observer == NULL)
+    if (observer == NULL || observer->step == NULL)
         return;
     struct batch batch = group_batch(g);
     struct step_record record = {
@@ -271,6 +271,38 @@ static void observe(const struct group *g, const struct choice *c, int from)
         .cost = &c->candidate[g->layout].cost,
     };
     observer->step(observer->context, &record);
+}
+
+static void begin_span(struct group *g, const struct choice *c, int from)
+{
+    const struct engine_observer *observer = g->engine->observer;
+    if (observer == NULL || observer->span == NULL)
+        return;
+    g->step.span = (struct span_record){
+        .start_ps = g->step.start_ps,
+        .exposed_ps = g->step.exposed_ps,
+        .group = g->id,
+        .layout = g->layout,
+        .from = from,
+        .mechanism = g->policy->common.mechanism,
+        .n_waiting = (int64_t)g->waiting.n,
+        .kv_pages = kv_busiest(&g->kv, g->layout),
+        .cost = c->candidate[g->layout].cost,
+    };
+}
+
+static void end_span(struct group *g, int64_t now_ps)
+{
+    const struct engine_observer *observer = g->engine->observer;
+    if (observer == NULL || observer->span == NULL)
+        return;
+    struct batch batch = group_batch(g);
+    struct span_record *span = &g->step.span;
+    span->index = g->engine->out->steps;
+    span->n = g->step.n;
+    span->end_ps = now_ps;
+    span->batch = &batch;
+    observer->span(observer->context, span);
 }
 
 static void schedule_end(struct group *g)
@@ -311,6 +343,7 @@ void group_decide(struct group *g, int64_t now_ps)
     if (from >= 0 || (was_held && !g->admission_held) || g->admit_most != could_admit)
         g->step.n = 1; /* a price of its own; those that were held come next */
     observe(g, &choice, from);
+    begin_span(g, &choice, from);
     schedule_end(g);
 }
 
@@ -332,6 +365,7 @@ void group_step_end(struct group *g, int64_t now_ps)
     int64_t n = g->step.n, elapsed_ps = now_ps - g->step.start_ps;
     group_clock(g, now_ps);
     g->step.running = false;
+    end_span(g, now_ps);
     out->steps += n;
     out->events += n;
     g->result->busy_ps += elapsed_ps;

@@ -51,16 +51,36 @@ static void measure(const struct table *t, int *width)
     }
 }
 
+/* The cursor is at `column`; lines that follow begin there too. */
+static void print_words(const char *text, int column, FILE *out)
+{
+    int room = TABLE_WIDTH - column;
+    while ((int)strlen(text) > room) {
+        int len = room;
+        while (len > 0 && text[len] != ' ')
+            len--;
+        if (len == 0)
+            len = (int)strcspn(text, " ");
+        if (text[len] == '\0')
+            break;
+        fprintf(out, "%.*s\n%*s", len, text, column, "");
+        text += len + 1;
+    }
+    fputs(text, out);
+}
+
 /* Blanks are owed until something follows them, so that no line ends in blanks. */
 static void print_row(const struct table *t, size_t at, const int *width, FILE *out)
 {
-    int owed = 0;
+    int owed = 0, column = 0;
     for (int c = 0; c < t->columns; c++) {
         const char *text = t->cell[at + (size_t)c];
         int len = (int)strlen(text), pad = width[c] - len;
         bool right = t->align[c] == 'r';
-        if (len > 0)
-            fprintf(out, "%*s%s", owed + (right ? pad : 0), "", text);
+        if (len > 0 && t->align[c] == 'w')
+            print_words(text, column + fprintf(out, "%*s", owed, ""), out);
+        else if (len > 0)
+            column += fprintf(out, "%*s%s", owed + (right ? pad : 0), "", text);
         owed = len > 0 ? 2 + (right ? 0 : pad) : owed + 2 + width[c];
     }
     fputc('\n', out);

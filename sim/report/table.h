@@ -9,16 +9,17 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { TABLE_COLUMNS_MAX = 24 };
+enum { TABLE_COLUMNS_MAX = 24, TABLE_WIDTH = 80 };
 
 struct table {
     int columns;
-    char align[TABLE_COLUMNS_MAX + 1]; /* 'l' or 'r' by column */
+    char align[TABLE_COLUMNS_MAX + 1]; /* 'l', 'r' or 'w' by column */
     char **cell;                       /* row by row */
     size_t n, cap;
 };
 
-/* One letter per column: "lrr" has names on the left and numbers on the right. */
+/* One letter per column: "lrr" has names on the left and numbers on the right. In the last one 'w'
+ * is for words: broken at blanks where a line would be wider than TABLE_WIDTH. */
 void table_init(struct table *t, const char *align);
 void table_release(struct table *t);
 
