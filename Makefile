@@ -18,8 +18,11 @@ C_FLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -I. $(WARN) -ffp-contract=off \
            $(if $(findstring fuzzer,$(SAN)),-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
 L_FLAGS := $(if $(SAN),-fsanitize=$(SAN))
 LIBS    := -ljansson -lz -lm
-FIT     := -lnlopt
 LUA     := -lluajit-5.1
+# Without OpenMP the search over mappings has one thread.
+OPENMP  := $(shell echo 'int main(void) { return 0; }' | $(CC) -fopenmp -x c -o /dev/null - 2>/dev/null && \
+             echo -fopenmp)
+STUDY   := -lnlopt $(OPENMP)
 EVENT   := -levent_core -levent_pthreads -lpthread
 
 obj      = $(patsubst %,$(B)/obj/%.o,$(1))
@@ -27,7 +30,8 @@ obj      = $(patsubst %,$(B)/obj/%.o,$(1))
 base    := $(wildcard sim/base/*.c)
 layout  := $(wildcard sim/layout/*.c sim/plan/*.c hw/*.c)
 sim     := $(filter-out sim/cmd/main.c,$(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c \
-           sim/study/*.c sim/reproduce/*.c sim/report/*.c sim/cmd/*.c traces/*.c workloads/*.c))
+           sim/study/*.c sim/pareto/*.c sim/reproduce/*.c sim/report/*.c sim/cmd/*.c traces/*.c \
+           workloads/*.c))
 replay  := $(filter-out replay/main.c replay/no_cuda.c,$(wildcard replay/*.c))
 common   := $(B)/lib/layout.a $(B)/lib/base.a
 archives := $(B)/lib/replay.a $(B)/lib/sim.a $(common)
@@ -41,7 +45,7 @@ MAKEFLAGS += --no-print-directory
 .SECONDARY:
 all: $(B)/bin/wavetank $(B)/bin/wavetank-replay
 $(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(B)/lib/sim.a $(common)
-	$(link) $(FIT) $(LUA) $(LIBS)
+	$(link) $(STUDY) $(LUA) $(LIBS)
 $(B)/bin/wavetank-replay: $(call obj,replay/main.c replay/no_cuda.c) $(B)/lib/replay.a $(common)
 	$(link) $(EVENT) $(LIBS)
 $(B)/lib/base.a:   $(call obj,$(base))
@@ -62,8 +66,9 @@ test: deps-test
 	@tests/run.sh $(B) $(tests)
 test-binaries: $(tests)
 $(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
-	$(link) -lcriterion $(EVENT) $(FIT) $(LUA) $(LIBS)
+	$(link) -lcriterion $(EVENT) $(STUDY) $(LUA) $(LIBS)
 $(B)/obj/tests/%: C_FLAGS += -Wno-conversion # Criterion's macros trip it
+$(B)/obj/sim/pareto/%: C_FLAGS += $(or $(OPENMP),-Wno-unknown-pragmas)
 
 check:
 	@tests/deps.sh run test check

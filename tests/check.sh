@@ -32,8 +32,9 @@ may_include() {
     sim/policy) echo 'sim/base|hw|sim/layout|sim/cost|sim/include/wavetank' ;;
     sim/engine) echo 'sim/base|hw|sim/layout|sim/cost|sim/policy' ;;
     sim/study) echo 'sim/(base|layout|plan|cost|policy|engine)|hw|traces' ;;
+    sim/pareto) echo 'sim/(base|layout)|hw' ;;
     sim/reproduce) echo 'sim/(base|layout|cost|policy|engine|study)|hw|traces' ;;
-    sim/report) echo 'sim/(base|layout|plan|cost|policy|engine|study|reproduce)|hw|traces' ;;
+    sim/report) echo 'sim/(base|layout|plan|cost|policy|engine|study|pareto|reproduce)|hw|traces' ;;
     sim/cmd) echo 'sim/[a-z]*|hw|traces|workloads' ;;
     replay) echo 'sim/(base|layout|plan)|hw|kernels' ;;
     replay/cuda) echo 'sim/(base|layout|plan)|hw|kernels|replay' ;;

@@ -4,11 +4,17 @@
 #include <string.h>
 
 const struct command commands[] = {
-    {&sim_manual, cmd_sim},           {&explain_manual, cmd_explain},
-    {&trace_manual, cmd_trace},       {&gen_manual, cmd_gen},
-    {&plan_manual, cmd_plan},         {&fit_manual, cmd_fit},
-    {&validate_manual, cmd_validate}, {&reproduce_manual, cmd_reproduce},
-    {&list_manual, cmd_list},         {&completion_manual, cmd_completion},
+    {&sim_manual, cmd_sim},
+    {&explain_manual, cmd_explain},
+    {&pareto_manual, cmd_pareto},
+    {&trace_manual, cmd_trace},
+    {&gen_manual, cmd_gen},
+    {&plan_manual, cmd_plan},
+    {&fit_manual, cmd_fit},
+    {&validate_manual, cmd_validate},
+    {&reproduce_manual, cmd_reproduce},
+    {&list_manual, cmd_list},
+    {&completion_manual, cmd_completion},
     {&man_manual, cmd_man},
 };
 
