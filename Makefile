@@ -22,16 +22,20 @@ LUA     := -lluajit-5.1
 # Without OpenMP the search over mappings has one thread.
 OPENMP  := $(shell echo 'int main(void) { return 0; }' | $(CC) -fopenmp -x c -o /dev/null - 2>/dev/null && \
              echo -fopenmp)
-STUDY   := -lnlopt $(OPENMP)
 EVENT   := -levent_core -levent_pthreads -lpthread
+
+# A study's processes speak MPI where there is mpicc with its headers.
+MPI      := $(shell echo '\#include <mpi.h>' | mpicc -E -x c - >/dev/null 2>&1 && echo mpi)
+MPI_FLAGS = $(patsubst -I%,-isystem %,$(shell mpicc --showme:compile))
+STUDY    := -Wl,--as-needed -lnlopt $(OPENMP) -lsqlite3 -lpthread $(if $(MPI),$(shell mpicc --showme:link))
 
 obj      = $(patsubst %,$(B)/obj/%.o,$(1))
 # What replay may stand on, then what only the simulator uses.
 base    := $(wildcard sim/base/*.c)
 layout  := $(wildcard sim/layout/*.c sim/plan/*.c hw/*.c)
-sim     := $(filter-out sim/cmd/main.c,$(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c \
-           sim/study/*.c sim/pareto/*.c sim/reproduce/*.c sim/report/*.c sim/cmd/*.c traces/*.c \
-           workloads/*.c))
+sim     := $(filter-out sim/cmd/main.c sim/tune/ranks_$(if $(MPI),alone,mpi).c, \
+           $(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c sim/study/*.c sim/tune/*.c \
+           sim/pareto/*.c sim/reproduce/*.c sim/report/*.c sim/cmd/*.c traces/*.c workloads/*.c))
 replay  := $(filter-out replay/main.c replay/no_cuda.c,$(wildcard replay/*.c))
 common   := $(B)/lib/layout.a $(B)/lib/base.a
 archives := $(B)/lib/replay.a $(B)/lib/sim.a $(common)
@@ -69,6 +73,7 @@ $(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
 	$(link) -lcriterion $(EVENT) $(STUDY) $(LUA) $(LIBS)
 $(B)/obj/tests/%: C_FLAGS += -Wno-conversion # Criterion's macros trip it
 $(B)/obj/sim/pareto/%: C_FLAGS += $(or $(OPENMP),-Wno-unknown-pragmas)
+$(B)/obj/sim/tune/ranks_mpi.c.o: C_FLAGS += $(MPI_FLAGS)
 
 check:
 	@tests/deps.sh run test check

@@ -16,8 +16,13 @@ if [ ! -e "$cuda/nccl.h" ]; then
     echo "check: no CUDA here: replay/cuda is not analysed"
     mapfile -t units < <(printf '%s\n' "${units[@]}" | grep -v '^replay/cuda/')
 fi
+mpi=$(mpicc --showme:compile 2>/dev/null | sed 's/-I/-isystem /g')
+if ! echo '#include <mpi.h>' | mpicc -E -x c - >/dev/null 2>&1; then
+    echo "check: no MPI here: sim/tune/ranks_mpi.c is not analysed"
+    mapfile -t units < <(printf '%s\n' "${units[@]}" | grep -v '^sim/tune/ranks_mpi')
+fi
 mapfile -t folders < <(find_sources -name '*.[ch]' -o -name '*.cu' | xargs dirname | sort -u)
-flags=(-std=c17 -D_POSIX_C_SOURCE=200809L -I. -Isim/include -isystem "$cuda")
+flags=(-std=c17 -D_POSIX_C_SOURCE=200809L -I. -Isim/include -isystem "$cuda" $mpi)
 
 clang-format --dry-run -Werror "${sources[@]}" || fail "run: clang-format -i FILE"
 
@@ -33,8 +38,9 @@ may_include() {
     sim/engine) echo 'sim/base|hw|sim/layout|sim/cost|sim/policy' ;;
     sim/study) echo 'sim/(base|layout|plan|cost|policy|engine)|hw|traces' ;;
     sim/pareto) echo 'sim/(base|layout)|hw' ;;
+    sim/tune) echo sim/base ;;
     sim/reproduce) echo 'sim/(base|layout|cost|policy|engine|study)|hw|traces' ;;
-    sim/report) echo 'sim/(base|layout|plan|cost|policy|engine|study|pareto|reproduce)|hw|traces' ;;
+    sim/report) echo 'sim/(base|layout|plan|cost|policy|engine|study|tune|pareto|reproduce)|hw|traces' ;;
     sim/cmd) echo 'sim/[a-z]*|hw|traces|workloads' ;;
     replay) echo 'sim/(base|layout|plan)|hw|kernels' ;;
     replay/cuda) echo 'sim/(base|layout|plan)|hw|kernels|replay' ;;

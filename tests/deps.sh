@@ -29,6 +29,7 @@ for what in "$@"; do
         header zlib.h zlib1g-dev
         header nlopt.h libnlopt-dev
         header luajit-2.1/lua.h libluajit-5.1-dev
+        header sqlite3.h libsqlite3-dev
         header event2/event.h libevent-dev ;;
     test)
         header criterion/criterion.h libcriterion-dev ;;

@@ -33,7 +33,7 @@ options() { sed -nE '/^Examples/q; s/^  (-[a-z],|   ) (--[a-z0-9-]+).*/\2/p' | g
 
 ## help and man pages
 commands=$(run --help | sed -n '/^Examples/q; s/^  \([a-z]*\) .*/\1/p' | xargs)
-expect "the commands" "sim explain pareto trace gen plan fit validate reproduce list completion man" "$commands"
+expect "the commands" "sim explain pareto trace gen plan fit validate reproduce tune db list completion man" "$commands"
 mkdir pages
 run man --folder pages
 pages="wavetank"

@@ -13,6 +13,8 @@ const struct command commands[] = {
     {&fit_manual, cmd_fit},
     {&validate_manual, cmd_validate},
     {&reproduce_manual, cmd_reproduce},
+    {&tune_manual, cmd_tune},
+    {&db_manual, cmd_db},
     {&list_manual, cmd_list},
     {&completion_manual, cmd_completion},
     {&man_manual, cmd_man},

@@ -28,6 +28,7 @@ extern const int n_commands;
 const struct manual *find_manual(const char *name);
 
 int cmd_completion(int argc, char **argv);
+int cmd_db(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_fit(int argc, char **argv);
 int cmd_gen(int argc, char **argv);
@@ -38,10 +39,12 @@ int cmd_plan(int argc, char **argv);
 int cmd_reproduce(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 
 extern const struct manual wavetank_manual; /* of the program itself */
 extern const struct manual completion_manual;
+extern const struct manual db_manual;
 extern const struct manual explain_manual;
 extern const struct manual fit_manual;
 extern const struct manual gen_manual;
@@ -52,6 +55,7 @@ extern const struct manual plan_manual;
 extern const struct manual reproduce_manual;
 extern const struct manual sim_manual;
 extern const struct manual trace_manual;
+extern const struct manual tune_manual;
 extern const struct manual validate_manual;
 
 #endif

@@ -11,6 +11,7 @@
 #include "sim/base/units.h"
 #include "sim/cmd/cmd.h"
 #include "sim/cmd/lineup.h"
+#include "sim/cmd/load.h"
 #include "sim/cmd/plan_recorder.h"
 #include "sim/cmd/version.h"
 #include "sim/report/requests_csv.h"
@@ -56,13 +57,6 @@ static const struct opt options[] = {
     TRACE_READING_OPTS(FIELD(reading)),
     TRACE_SELECT_OPTS(FIELD(select)),
     ENGINE_OPTS(FIELD(engine)),
-    {0},
-};
-
-static const struct opt slo_options[] = {
-    {.name = "ttft", .type = OPT_TIME, .offset = offsetof(struct engine_config, slo_ttft_ps)},
-    {.name = "tpot", .type = OPT_TIME, .offset = offsetof(struct engine_config, slo_tpot_ps)},
-    {.name = "e2e", .type = OPT_TIME, .offset = offsetof(struct engine_config, slo_e2e_ps)},
     {0},
 };
 
@@ -170,24 +164,12 @@ static int check(struct settings *s, struct err *err)
     if (count_stdout(s) > 1)
         return err_set(err,
                        "--json, --requests, --plan, --timeline: only one of them may be \"-\"");
-    if (s->slo != NULL && opt_parse_list(slo_options, &s->engine, "--slo", s->slo, err) < 0)
+    if (s->slo != NULL && load_slo(&s->engine, s->slo, err) < 0)
         return -1;
     if (engine_config_check(&s->engine, err) < 0 || check_pools(s, err) < 0 ||
         timeline_check(&s->timeline, is_one_run(s), err) < 0)
         return -1;
     return check_plan(s, err);
-}
-
-/* Prefix affinity goes by what the trace knows of prompts. */
-static int check_router(const struct session *s, struct err *err)
-{
-    if (s->settings.engine.router == ROUTE_PREFIX_AFFINITY && s->trace.n_hashes == 0 &&
-        s->trace.session.n == 0)
-        return err_set(err,
-                       "%s: has neither hashes of prompts nor sessions, by which "
-                       "--router prefix-affinity goes; use least-loaded",
-                       s->trace.path);
-    return 0;
 }
 
 static bool has_room(const struct session *s, int layout)
@@ -215,48 +197,16 @@ static int check_kv(const struct session *s, struct err *err)
     return 0;
 }
 
-static int check_prefix_cache(const struct session *s, struct err *err)
-{
-    const struct engine_config *engine = &s->settings.engine;
-    if (!engine->prefix_cache)
-        return engine->owners == OWNER_PREFIX
-                   ? err_set(err, "--owners prefix: needs --prefix-cache")
-                   : 0;
-    if (s->trace.n_hashes == 0)
-        return err_set(err,
-                       "--prefix-cache: %s (%s) has no hashes of prompt blocks; docs/formats.md "
-                       "says which formats have",
-                       s->trace.path, s->trace.format);
-    if (s->setup.model.linear.layers > 0)
-        return err_set(err,
-                       "--prefix-cache: %s has layers of linear attention, whose state at the end "
-                       "of a prefix no block keeps",
-                       s->setup.model.name);
-    return 0;
-}
-
 static int load_trace(struct session *s, const char *path, struct err *err)
 {
     uint64_t seed = (uint64_t)s->settings.reading.seed;
     if (trace_load(&s->trace, path, &s->settings.reading, err) < 0)
         return -1;
     trace_warn(&s->trace, stderr);
-    if (trace_select(&s->trace, &s->settings.select, seed, err) < 0 || check_router(s, err) < 0)
+    if (trace_select(&s->trace, &s->settings.select, seed, err) < 0)
         return -1;
-    s->request = xcalloc(s->trace.n, sizeof *s->request);
-    for (size_t i = 0; i < s->trace.n; i++) {
-        const struct trace_request *r = &s->trace.request[i];
-        s->request[i] = (struct engine_request){.arrival_ps = r->arrival_ps,
-                                                .input_tokens = r->input_tokens,
-                                                .output_tokens = r->output_tokens,
-                                                .delay_ps = r->delay_ps,
-                                                .after_at = r->after_at,
-                                                .hash_at = r->hash_at,
-                                                .n_after = r->n_after,
-                                                .n_hashes = r->n_hashes,
-                                                .session = (uint32_t)(r->session + 1)};
-    }
-    return check_prefix_cache(s, err);
+    s->request = load_requests(&s->trace);
+    return load_check(&s->trace, &s->settings.engine, &s->setup.model, err);
 }
 
 static int open_output(struct outfile *o, const char *path, struct err *err)
@@ -297,15 +247,9 @@ static int run_lineup(struct session *s, struct err *err)
         .span = s->settings.timeline.path != NULL ? record_span : NULL,
         .context = s,
     };
-    struct engine_input input = {
-        .request = s->request,
-        .n_requests = (int64_t)s->trace.n,
-        .after = s->trace.after,
-        .hash = s->trace.hash,
-        .block_tokens = s->trace.block_tokens,
-        .config = &s->settings.engine,
-        .observer = &observer,
-    };
+    struct engine_input input = load_input(&s->trace, s->request);
+    input.config = &s->settings.engine;
+    input.observer = &observer;
     if (lineup_run(&s->lineup, &input, err) < 0)
         return -1;
     if (s->plan.f != NULL && s->recorder.written == 0)

@@ -131,29 +131,35 @@ static void choose_in_hindsight(const struct lineup *l, struct entry *e)
     e->name = xasprintf("%s:%s", best_fixed, l->setup->layout[layout].name);
 }
 
-static int run_one(const struct lineup *l, struct run *run, struct engine_input input,
-                   struct err *err)
+int lineup_run_one(const struct setup *setup, const char *policy, const char *prefill_policy,
+                   struct engine_input input, struct run_result *out, struct err *err)
 {
-    const struct setup *setup = l->setup;
-    const char *prefill_policy = l->prefill_policy != NULL ? l->prefill_policy : run->policy;
     int64_t replicas = input.config->replicas, made = 0;
     int64_t groups = replicas + input.config->prefill_replicas;
-    struct progress progress;
     int rc = 0;
+    prefill_policy = prefill_policy != NULL ? prefill_policy : policy;
     input.cost = setup->cost;
     input.policy = xcalloc((size_t)groups, sizeof *input.policy);
-    input.progress = &progress;
     for (; rc == 0 && made < groups; made += rc == 0)
-        rc = policy_new(&input.policy[made], made < replicas ? run->policy : prefill_policy,
+        rc = policy_new(&input.policy[made], made < replicas ? policy : prefill_policy,
                         setup->layout, setup->n_layouts, err);
-    progress_begin(&progress, run->policy, input.n_requests);
     if (rc == 0)
-        rc = engine_run(&input, &run->result, err);
-    progress_end(&progress);
-    run->done = rc == 0;
+        rc = engine_run(&input, out, err);
     while (made > 0)
         policy_release(&input.policy[--made]);
     free(input.policy);
+    return rc;
+}
+
+static int run_one(const struct lineup *l, struct run *run, struct engine_input input,
+                   struct err *err)
+{
+    struct progress progress;
+    input.progress = &progress;
+    progress_begin(&progress, run->policy, input.n_requests);
+    int rc = lineup_run_one(l->setup, run->policy, l->prefill_policy, input, &run->result, err);
+    progress_end(&progress);
+    run->done = rc == 0;
     return rc;
 }
 

@@ -40,6 +40,11 @@ int lineup_init(struct lineup *l, const struct setup *setup, const struct opt_li
                 const char *prefill_policy, struct err *err);
 void lineup_release(struct lineup *l);
 
+/* One run, without a progress bar but input's own; fills in input's cost and policies.
+ * `prefill_policy` may be NULL: the same. */
+int lineup_run_one(const struct setup *setup, const char *policy, const char *prefill_policy,
+                   struct engine_input input, struct run_result *out, struct err *err);
+
 /* Run every policy once on the same input, each with a progress bar. The lineup fills in cost,
  * policies and progress. */
 int lineup_run(struct lineup *l, const struct engine_input *input, struct err *err);

@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/report/requests_csv.h"
 
-#include <string.h>
-
 #include "sim/base/units.h"
+#include "sim/report/csv_cell.h"
 
 void requests_csv_header(FILE *out)
 {
     fputs("policy,request,arrival_s,input_tokens,output_tokens,state,reason,first_token_s,finish_s,"
           "ttft_s,tpot_s,e2e_s,preemptions,cached_tokens,transfer_start_s,transfer_end_s\n",
           out);
-}
-
-/* Text with a comma or a quote is quoted (RFC 4180). */
-static void print_text(const char *text, FILE *out)
-{
-    bool quoted = strpbrk(text, ",\"") != NULL;
-    fputs(quoted ? "\"" : "", out);
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '"')
-            fputc('"', out);
-        fputc(*c, out);
-    }
-    fputs(quoted ? "\"" : "", out);
 }
 
 /* Picoseconds as seconds, without zeros behind the last digit: "1.5", "0.000000000001", "3". */
@@ -67,12 +53,12 @@ void requests_csv_run(FILE *out, const char *policy, const struct engine_request
         const struct engine_request *q = &request[i];
         const struct request_result *result = &r->request[i];
         bool completed = result->state == REQ_COMPLETED;
-        print_text(policy, out);
+        csv_cell(policy, out);
         fprintf(out, ",%lld", (long long)i);
         print_seconds(result->arrival_ps, out);
         fprintf(out, ",%lld,%lld,%s,", (long long)q->input_tokens, (long long)q->output_tokens,
                 request_state_names[result->state]);
-        print_text(end_reason_names[result->reason], out);
+        csv_cell(end_reason_names[result->reason], out);
         if (completed)
             print_times(q, result, out);
         else
