@@ -170,13 +170,26 @@ static struct run_store *open_file(const char *path, int flags, struct err *err)
     return s;
 }
 
+/* Where another process does the same, SQLite does not wait by itself: both would wait for ever. */
+static int keep_a_log(struct run_store *s, struct err *err)
+{
+    enum { RETRY_MS = 20 };
+    int rc = SQLITE_BUSY;
+    for (int waited_ms = 0; rc == SQLITE_BUSY && waited_ms < BUSY_MS; waited_ms += RETRY_MS) {
+        if (waited_ms > 0)
+            sqlite3_sleep(RETRY_MS);
+        rc = sqlite3_exec(s->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
+    }
+    return rc == SQLITE_OK ? 0 : fail(s, err);
+}
+
 static int set_up(struct run_store *s, struct err *err)
 {
     if (sqlite3_db_readonly(s->db, "main") == 1)
         return err_set(err, "%s: is read-only; make it writable or name another file", s->path);
     /* NORMAL: a killed process loses nothing; a power failure may lose the last rows. */
-    if (execute(s, "PRAGMA journal_mode=WAL", err) < 0 ||
-        execute(s, "PRAGMA synchronous=NORMAL", err) < 0 || make_or_check(s, err) < 0)
+    if (keep_a_log(s, err) < 0 || execute(s, "PRAGMA synchronous=NORMAL", err) < 0 ||
+        make_or_check(s, err) < 0)
         return -1;
     return prepare_all(s, err);
 }
