@@ -23,6 +23,7 @@ LUA     := -lluajit-5.1
 OPENMP  := $(shell echo 'int main(void) { return 0; }' | $(CC) -fopenmp -x c -o /dev/null - 2>/dev/null && \
              echo -fopenmp)
 EVENT   := -levent_core -levent_pthreads -lpthread
+SERVE   := -levent_extra -levent_core -lsqlite3
 
 # A study's processes speak MPI where there is mpicc with its headers.
 MPI      := $(shell echo '\#include <mpi.h>' | mpicc -E -x c - >/dev/null 2>&1 && echo mpi)
@@ -35,7 +36,8 @@ base    := $(wildcard sim/base/*.c)
 layout  := $(wildcard sim/layout/*.c sim/plan/*.c hw/*.c)
 sim     := $(filter-out sim/cmd/main.c sim/tune/ranks_$(if $(MPI),alone,mpi).c, \
            $(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c sim/study/*.c sim/tune/*.c \
-           sim/pareto/*.c sim/reproduce/*.c sim/report/*.c sim/cmd/*.c traces/*.c workloads/*.c))
+           sim/pareto/*.c sim/reproduce/*.c sim/report/*.c sim/web/*.c sim/serve/*.c sim/cmd/*.c \
+           traces/*.c workloads/*.c))
 replay  := $(filter-out replay/main.c replay/no_cuda.c,$(wildcard replay/*.c))
 common   := $(B)/lib/layout.a $(B)/lib/base.a
 archives := $(B)/lib/replay.a $(B)/lib/sim.a $(common)
@@ -44,18 +46,40 @@ fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all deps deps-test demo test test-binaries check bench fuzz golden fidelity man \
-        install install-policy uninstall clean help
+.PHONY: all deps deps-test demo test test-binaries charts browser-test serve-load check \
+        bench fuzz golden fidelity man install install-policy uninstall clean help
 .SECONDARY:
 all: $(B)/bin/wavetank $(B)/bin/wavetank-replay
 $(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(B)/lib/sim.a $(common)
-	$(link) $(STUDY) $(LUA) $(LIBS)
+	$(link) $(SERVE) $(STUDY) $(LUA) $(LIBS)
 $(B)/bin/wavetank-replay: $(call obj,replay/main.c replay/no_cuda.c) $(B)/lib/replay.a $(common)
 	$(link) $(EVENT) $(LIBS)
 $(B)/lib/base.a:   $(call obj,$(base))
 $(B)/lib/layout.a: $(call obj,$(layout))
-$(B)/lib/sim.a:    $(call obj,$(sim))
+$(B)/lib/sim.a:    $(call obj,$(sim)) $(B)/obj/gen/assets.o
 $(B)/lib/replay.a: $(call obj,$(replay) $(wildcard kernels/*.c))
+
+# What the pages are made of, inside the program; the charts too where "make charts" has fetched them.
+web := $(wildcard sim/web/*.html sim/web/*.css sim/web/*.js sim/web/*.svg) docs/openapi.json \
+       $(wildcard $(B)/web/*.min.js $(B)/web/*.txt)
+$(B)/gen/assets.c: sim/web/embed.sh $(web)
+	@mkdir -p $(@D)
+	sim/web/embed.sh $(web) >$@
+$(B)/obj/gen/assets.o: $(B)/gen/assets.c
+	@mkdir -p $(@D)
+	$(CC) $(C_FLAGS) $(CFLAGS) -c -o $@ $<
+charts:
+	@tests/deps.sh charts
+	@sim/web/fetch.sh $(B)/web
+# With the charts inside; SHOTS=FOLDER keeps screenshots.
+browser-test:
+	@$(MAKE) -s charts
+	@$(MAKE) -s $(B)/bin/wavetank
+	@tests/browser/run.sh $(B) $(SHOTS)
+serve-load: all $(B)/bin/serve_load
+	@tests/serve_load.sh $(B)/bin/wavetank $(B)/bin/serve_load 1000 60
+$(B)/bin/serve_load: $(B)/obj/tests/serve_load.c.o $(archives)
+	$(link) $(SERVE) $(LIBS)
 
 # The two commands of the README install what they need first.
 deps:
@@ -70,7 +94,7 @@ test: deps-test
 	@tests/run.sh $(B) $(tests)
 test-binaries: $(tests)
 $(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
-	$(link) -lcriterion $(EVENT) $(STUDY) $(LUA) $(LIBS)
+	$(link) -lcriterion $(EVENT) $(SERVE) $(STUDY) $(LUA) $(LIBS)
 $(B)/obj/tests/%: C_FLAGS += -Wno-conversion # Criterion's macros trip it
 $(B)/obj/sim/pareto/%: C_FLAGS += $(or $(OPENMP),-Wno-unknown-pragmas)
 $(B)/obj/sim/tune/ranks_mpi.c.o: C_FLAGS += $(MPI_FLAGS)
@@ -88,7 +112,7 @@ fuzz:
 	@$(MAKE) -s CC=clang SAN=fuzzer-no-link,address,undefined B=$(B)/fuzz $(fuzzers)
 	@tests/fuzz.sh $(FUZZ_SECONDS) $(fuzzers)
 $(B)/bin/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.c.o $(archives)
-	$(link) -fsanitize=fuzzer $(EVENT) $(LUA) $(LIBS)
+	$(link) -fsanitize=fuzzer $(EVENT) $(SERVE) $(LUA) $(LIBS)
 golden: all
 	@tests/golden.sh $(B)/bin/wavetank update
 fidelity: all
@@ -140,6 +164,8 @@ help:
 	@echo "make man        man pages and the shells' completion, which make install installs"
 	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR (make uninstall takes it back)"
 	@echo "make gputest    CUDA kernels against the CPU (make gpubench: their speed); needs nvcc"
+	@echo "make charts     fetch the chart library of the pages of serve (npm), for the next make"
+	@echo "make browser-test  the pages in Chromium (make serve-load: 1,000 clients for a minute)"
 	@echo "make clean      remove $(B)"
 
 link = @mkdir -p $(@D); $(CC) $(L_FLAGS) $(LDFLAGS) -o $@ $^

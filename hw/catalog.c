@@ -109,6 +109,17 @@ static char **list_names(const char *data, const struct kind *kind, int *n)
     return names;
 }
 
+int catalog_folder(char *path, size_t size, struct err *err)
+{
+    char data[PATH_BYTES];
+    if (find_data_folder(data, err) < 0)
+        return -1;
+    if (strlen(data) >= size)
+        return err_set(err, "%s: is too long a path", data);
+    snprintf(path, size, "%s", data);
+    return 0;
+}
+
 char **catalog_names(const char *kind, int *n)
 {
     char data[PATH_BYTES];

@@ -12,6 +12,9 @@
 #include "sim/base/err.h"
 #include "sim/base/json.h"
 
+/* The data folder itself. */
+int catalog_folder(char *path, size_t size, struct err *err);
+
 /* `kind` is "models", "devices", "clusters", "profiles", "nccl", "splash" or "presets". Writes the
  * path. An unknown name is an error that lists what there is and suggests the nearest. */
 int catalog_path(const char *kind, const char *name_or_path, char *path, size_t size,

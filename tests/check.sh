@@ -41,6 +41,8 @@ may_include() {
     sim/tune) echo sim/base ;;
     sim/reproduce) echo 'sim/(base|layout|cost|policy|engine|study)|hw|traces' ;;
     sim/report) echo 'sim/(base|layout|plan|cost|policy|engine|study|tune|pareto|reproduce)|hw|traces' ;;
+    sim/web) echo none ;;
+    sim/serve) echo 'sim/(base|policy|web)|hw' ;;
     sim/cmd) echo 'sim/[a-z]*|hw|traces|workloads' ;;
     replay) echo 'sim/(base|layout|plan)|hw|kernels' ;;
     replay/cuda) echo 'sim/(base|layout|plan)|hw|kernels|replay' ;;

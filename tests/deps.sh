@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Install what a target needs: deps.sh run [test] [check] [fuzz]. As root (or with sudo) it installs the
+# Install what a target needs: deps.sh run|test|check|charts|browser|fuzz... As root (or with sudo) it installs the
 # missing Debian packages; otherwise it prints the command and stops.
 set -euo pipefail
 
@@ -32,12 +32,20 @@ for what in "$@"; do
         header sqlite3.h libsqlite3-dev
         header event2/event.h libevent-dev ;;
     test)
-        header criterion/criterion.h libcriterion-dev ;;
+        header criterion/criterion.h libcriterion-dev
+        tool curl curl
+        tool pgrep procps ;;
     check)
         tool clang clang
         tool clang-format clang-format
         tool clang-tidy clang-tidy
         tool cppcheck cppcheck ;;
+    charts)
+        tool npm npm ;;
+    browser)
+        tool npm npm
+        tool node nodejs
+        tool chromium chromium ;;
     fuzz)
         tool clang clang
         links_fuzzer || missing+=("libclang-rt-$(clang_major)-dev") ;;

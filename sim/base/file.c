@@ -146,6 +146,14 @@ void lines_close(struct lines *l)
     *l = (struct lines){0};
 }
 
+char *file_absolute(const char *path)
+{
+    char here[4096];
+    if (path[0] == '/' || getcwd(here, sizeof here) == NULL)
+        return xstrdup(path);
+    return xasprintf("%s/%s", here, path);
+}
+
 /* The temporary files, for the signal handler. */
 static _Atomic(char *) pending[OUTFILES_MAX];
 

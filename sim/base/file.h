@@ -38,6 +38,9 @@ void lines_unread(struct lines *l);
 const char *lines_ahead(const struct lines *l, size_t *n);
 void lines_close(struct lines *l);
 
+/* The path as it reads from any folder; the caller frees. */
+char *file_absolute(const char *path);
+
 struct outfile {
     FILE *f;
     char *path; /* NULL for "-" (stdout) */

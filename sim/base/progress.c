@@ -2,6 +2,7 @@
 #include "sim/base/progress.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,14 +19,33 @@ uint64_t wall_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* -1 when nobody asked for lines. */
+static int line_fd(void)
+{
+    const char *text = getenv(PROGRESS_FD_VARIABLE);
+    return text != NULL && text[0] >= '0' && text[0] <= '9' ? atoi(text) : -1;
+}
+
+/* A reader that is gone raises SIGPIPE, which ends this program too. */
+static void write_line(const struct progress *p, int64_t done)
+{
+    ssize_t written =
+        dprintf(p->fd, "%lld %lld %s\n", (long long)done, (long long)p->total, p->label);
+    (void)written;
+}
+
 void progress_begin(struct progress *p, const char *label, int64_t total)
 {
     uint64_t now_ns = wall_ns();
-    *p = (struct progress){.on = isatty(STDERR_FILENO) && total > 0,
+    int fd = line_fd();
+    *p = (struct progress){.on = (fd >= 0 || isatty(STDERR_FILENO)) && total > 0,
+                           .fd = fd,
                            .label = label,
                            .total = total,
                            .start_ns = now_ns,
                            .drawn_ns = now_ns};
+    if (p->on && fd >= 0)
+        write_line(p, 0);
 }
 
 /* Blank until a hundredth is done: before that the estimate jumps about. */
@@ -39,15 +59,8 @@ static void print_left(const struct progress *p, int64_t done)
     fprintf(stderr, "  %ld:%02ld left", s / 60, s % 60);
 }
 
-void progress_update(struct progress *p, int64_t done)
+static void draw(const struct progress *p, int64_t done)
 {
-    if (!p->on)
-        return;
-    uint64_t now_ns = wall_ns();
-    if (now_ns - p->drawn_ns < REDRAW_NS)
-        return;
-    p->drawn_ns = now_ns;
-    done = done < 0 ? 0 : done > p->total ? p->total : done;
     double frac = (double)done / (double)p->total;
     int full = (int)(frac * BAR_CELLS);
     char at[32], of[32];
@@ -61,6 +74,20 @@ void progress_update(struct progress *p, int64_t done)
     fflush(stderr);
 }
 
+void progress_update(struct progress *p, int64_t done)
+{
+    if (!p->on)
+        return;
+    uint64_t now_ns = wall_ns();
+    if (now_ns - p->drawn_ns < REDRAW_NS)
+        return;
+    p->drawn_ns = now_ns;
+    done = done < 0 ? 0 : done > p->total ? p->total : done;
+    if (p->fd >= 0)
+        write_line(p, done);
+    else
+        draw(p, done);
+}
 void progress_end(struct progress *p)
 {
     if (p->on && p->drawn_ns != p->start_ns)

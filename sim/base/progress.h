@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A progress bar on stderr when that is a terminal, nothing otherwise. At most ten redraws a
- * second.
+ * second. A program that runs this one may ask for lines "DONE TOTAL LABEL" instead, on a
+ * descriptor whose number it puts in the environment: it is told of the beginning, and of the rest
+ * at that pace.
  */
 #ifndef SIM_BASE_PROGRESS_H
 #define SIM_BASE_PROGRESS_H
@@ -9,8 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define PROGRESS_FD_VARIABLE "WAVETANK_PROGRESS_FD"
+
 struct progress {
     bool on;
+    int fd; /* for lines; -1: the bar */
     const char *label;
     int64_t total;
     uint64_t start_ns, drawn_ns;

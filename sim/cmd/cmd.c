@@ -15,6 +15,7 @@ const struct command commands[] = {
     {&reproduce_manual, cmd_reproduce},
     {&tune_manual, cmd_tune},
     {&db_manual, cmd_db},
+    {&serve_manual, cmd_serve},
     {&list_manual, cmd_list},
     {&completion_manual, cmd_completion},
     {&man_manual, cmd_man},

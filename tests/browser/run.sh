@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The pages in Chromium: run.sh BUILD [SCREENSHOTS]. Without npm or Chromium it says so and passes.
+set -euo pipefail
+here=$(realpath "$(dirname "$0")")
+build=$(realpath "$1")
+export CHROMIUM=${CHROMIUM:-$(command -v chromium || true)}
+if ! command -v npm >/dev/null || [ -z "$CHROMIUM" ]; then
+    echo "browser: skipped: needs npm, node and chromium (tests/deps.sh browser)"
+    exit 0
+fi
+export NODE_FOLDER=$build/browser
+mkdir -p "$NODE_FOLDER"
+if ! cmp -s "$here/package-lock.json" "$NODE_FOLDER/package-lock.json" || [ ! -d "$NODE_FOLDER/node_modules" ]; then
+    cp "$here/package.json" "$here/package-lock.json" "$here/.npmrc" "$NODE_FOLDER"
+    (cd "$NODE_FOLDER" && npm ci --silent --no-audit --no-fund)
+fi
+work=$(mktemp -d)
+"$build/bin/wavetank" serve --port 0 --data "$work/data" >"$work/out" &
+server=$!
+trap 'kill $server; wait $server 2>/dev/null; rm -rf "$work"' EXIT
+for _ in $(seq 100); do
+    [ -s "$work/out" ] && break
+    sleep 0.1
+done
+timeout 120 node "$here/pages.mjs" "$(sed -n 's|/  .*||p' "$work/out")" \
+    "$here/../../traces/samples/vidur_splitwise_conv.csv" ${2:+"$2"}
