@@ -22,7 +22,7 @@ void run_labels_init(struct run_labels *l, const struct tune_runs *t)
 {
     const struct study *s = t->study;
     *l = (struct run_labels){.runs = t};
-    l->draw = xcalloc((size_t)(s->rungs * t->draws->n), sizeof *l->draw);
+    l->draw = xcalloc((size_t)s->rungs * (size_t)t->draws->n, sizeof *l->draw);
     for (int r = 0; r < s->rungs; r++)
         for (int d = 0; d < t->draws->n; d++)
             l->draw[r * t->draws->n + d] = draw_digest(&t->draws->draw[d], study_cut(s, r));

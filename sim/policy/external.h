@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Policies from outside: a shared object or a Lua script behind sim/include/wavetank/policy.h, as one
- * kind of policy. It translates, checks every answer, and guards every call (guard.h).
+ * Policies from outside: a shared object or a Lua script behind sim/include/wavetank/policy.h, as
+ * one kind of policy. It translates, checks every answer, and guards every call (guard.h).
  */
 #ifndef SIM_POLICY_EXTERNAL_H
 #define SIM_POLICY_EXTERNAL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lua scripts as policies: a client of sim/include/wavetank/policy.h like any other, whose code is a
- * script. Layouts count from 1 there and may be given by name.
+ * Lua scripts as policies: a client of sim/include/wavetank/policy.h like any other, whose code is
+ * a script. Layouts count from 1 there and may be given by name.
  */
 #include <math.h>
 #include <stdlib.h>

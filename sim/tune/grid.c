@@ -143,6 +143,7 @@ int grid_add(struct grid *g, const char *text, struct err *err)
             rc = err_set(err, "--grid %s: given twice: put all its values into one", a->name);
     if (rc == 0)
         rc = fill(a, text + len + 1, err);
+    assert(rc < 0 || a->n > 0);
     if (rc == 0 && grid_points(g) > GRID_POINTS_MAX / a->n)
         rc = err_set(err, "--grid: more settings than can be counted");
     if (rc < 0) {

@@ -12,12 +12,11 @@
     {                                                                                              \
         name, NULL, name, false                                                                    \
     }
-#define PART(object, key)                                                                          \
-    {                                                                                              \
-        object "_" key, object, key, false                                                         \
-    }
+/* clang-format off */
 #define PARTS(object)                                                                              \
-    PART(object, "mean"), PART(object, "p50"), PART(object, "p90"), PART(object, "p99")
+    {object "_mean", object, "mean", false}, {object "_p50", object, "p50", false},                \
+    {object "_p90", object, "p90", false}, {object "_p99", object, "p99", false}
+/* clang-format on */
 
 const struct metric metric_table[METRIC_COUNT] = {
     WHOLE("requests"),
