@@ -5,6 +5,7 @@
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 build=$(realpath "$1")
+export WAVETANK_DATA=$(realpath "$here/../..")
 export CHROMIUM=${CHROMIUM:-$(command -v chromium || true)}
 if ! command -v npm >/dev/null || [ -z "$CHROMIUM" ]; then
     echo "browser: skipped: needs npm, node and chromium (tests/deps.sh browser)"
