@@ -55,7 +55,7 @@ expect "no command: stdout is for results" "" "$(run 2>/dev/null)"
 expect "unknown command" \
     '2 wavetank: unknown command "expain" (did you mean "explain"?); see "wavetank --help"' \
     "$(text=$(run expain 2>&1); echo $? "$text")"
-for command in sim explain pareto trace gen plan fit tune db list reproduce serve validate completion man; do
+for command in sim explain pareto trace gen plan fit tune db list reproduce serve validate whatif completion man; do
     expect "help $command: exit code" 0 "$(run help $command >/dev/null; echo $?)"
     expect "help $command is $command --help" "$(run $command --help)" "$(run help $command)"
     expect "help $command fits 80 columns" 1 "$(($(run help $command | widest) <= 80))"

@@ -33,7 +33,7 @@ options() { sed -nE '/^Examples/q; s/^  (-[a-z],|   ) (--[a-z0-9-]+).*/\2/p' | g
 
 ## help and man pages
 commands=$(run --help | sed -n '/^Examples/q; s/^  \([a-z]*\) .*/\1/p' | xargs)
-expect "the commands" "sim explain pareto trace gen plan fit validate reproduce tune db serve list completion man" "$commands"
+expect "the commands" "sim explain pareto trace gen plan fit validate reproduce tune db whatif serve list completion man" "$commands"
 mkdir pages
 run man --folder pages
 pages="wavetank"
@@ -96,7 +96,7 @@ for command in $commands; do
         "$(run $command --help | options | LC_ALL=C sort | xargs)" \
         "$(complete_words $command x -- | tr ' ' '\n' | grep -vx -e --help | LC_ALL=C sort | xargs)"
 done
-expect "zsh has every command" 15 "$(run completion zsh | grep -cE "^        '[a-z]+:")"
+expect "zsh has every command" 16 "$(run completion zsh | grep -cE "^        '[a-z]+:")"
 if command -v zsh >/dev/null; then
     expect "zsh reads its script" "" "$(run completion zsh >_wavetank; zsh -n _wavetank 2>&1)"
 fi

@@ -15,6 +15,7 @@ const struct command commands[] = {
     {&reproduce_manual, cmd_reproduce},
     {&tune_manual, cmd_tune},
     {&db_manual, cmd_db},
+    {&whatif_manual, cmd_whatif},
     {&serve_manual, cmd_serve},
     {&list_manual, cmd_list},
     {&completion_manual, cmd_completion},

@@ -42,6 +42,7 @@ int cmd_sim(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
+int cmd_whatif(int argc, char **argv);
 
 extern const struct manual wavetank_manual; /* of the program itself */
 extern const struct manual completion_manual;
@@ -59,5 +60,6 @@ extern const struct manual sim_manual;
 extern const struct manual trace_manual;
 extern const struct manual tune_manual;
 extern const struct manual validate_manual;
+extern const struct manual whatif_manual;
 
 #endif

@@ -10,40 +10,26 @@
 #include "sim/base/mem.h"
 #include "sim/base/units.h"
 #include "sim/cmd/cmd.h"
-#include "sim/cmd/lineup.h"
-#include "sim/cmd/load.h"
 #include "sim/cmd/plan_recorder.h"
+#include "sim/cmd/scenario.h"
 #include "sim/cmd/version.h"
 #include "sim/report/requests_csv.h"
 #include "sim/report/result_json.h"
 #include "sim/report/timeline.h"
-#include "traces/trace.h"
 
 struct settings {
-    struct setup_options setup;
-    struct opt_list policies;
-    const char *prefill_policy;
-    const char *slo, *scenario, *json, *requests, *plan;
+    struct scenario_options run;
+    const char *scenario, *json, *requests, *plan;
     struct plan_options plan_options;
     struct timeline_options timeline;
-    struct trace_reading reading; /* its seed is that of every draw */
-    struct trace_select select;
-    struct engine_config engine;
 };
 
 #define FIELD(name) offsetof(struct settings, name)
 
 static const struct opt options[] = {
-    SETUP_MACHINE_OPTS(FIELD(setup)),
-    SETUP_LAYOUTS_OPT(FIELD(setup)),
-    {"policy", 0, OPT_LIST, FIELD(policies), "POLICY", NULL, 0, 0, NULL,
-     "policy to run, as in fixed:dp or splash:margin=0.1 (wavetank list policies); without it, "
-     "every fixed layout, splash and best-fixed"},
-    {"prefill-policy", 0, OPT_STR, FIELD(prefill_policy), "POLICY", NULL, 0, 0, NULL,
-     "policy of the prefill replicas (without it: each run's own)"},
-    {"seed", 0, OPT_I64, FIELD(reading.seed), "N", "0", 0, 9e18, NULL, "seed of every random draw"},
-    {"slo", 0, OPT_STR, FIELD(slo), "LIMITS", NULL, 0, 0, NULL,
-     "what counts as goodput: ttft=2s,tpot=50ms,e2e=60s or some of them"},
+    SETUP_MACHINE_OPTS(FIELD(run.setup)),
+    SETUP_LAYOUTS_OPT(FIELD(run.setup)),
+    SCENARIO_OPTS(FIELD(run)),
     {"scenario", 0, OPT_STR, FIELD(scenario), "FILE", NULL, 0, 0, NULL,
      "JSON object of options, or a result that holds one; the command line wins"},
     {"json", 0, OPT_STR, FIELD(json), "FILE", NULL, 0, 0, NULL,
@@ -54,9 +40,9 @@ static const struct opt options[] = {
      "write the steps of the one policy that runs, to replay them"},
     PLAN_OPTS(FIELD(plan_options)),
     TIMELINE_OPTS(FIELD(timeline)),
-    TRACE_READING_OPTS(FIELD(reading)),
-    TRACE_SELECT_OPTS(FIELD(select)),
-    ENGINE_OPTS(FIELD(engine)),
+    TRACE_READING_OPTS(FIELD(run.reading)),
+    TRACE_SELECT_OPTS(FIELD(run.select)),
+    ENGINE_OPTS(FIELD(run.engine)),
     {0},
 };
 
@@ -69,11 +55,8 @@ enum { N_FILE_OPTIONS = sizeof file_options / sizeof *file_options };
 /* Everything that one call holds. */
 struct session {
     struct settings settings;
-    json_t *scenario; /* its strings are borrowed by settings */
-    struct setup setup;
-    struct trace trace;
-    struct engine_request *request;
-    struct lineup lineup;
+    json_t *document; /* of --scenario; its strings are borrowed by settings */
+    struct scenario scenario;
     struct plan_recorder recorder;
     struct timeline timeline;
     struct outfile json, requests, plan;
@@ -83,16 +66,16 @@ struct session {
 static int read_scenario(struct session *s, const char *path, struct err *err)
 {
     char *place = NULL;
-    s->scenario = json_load_path(path, err);
-    if (s->scenario == NULL)
+    s->document = json_load_path(path, err);
+    if (s->document == NULL)
         return -1;
-    json_t *inner = json_object_get(s->scenario, "scenario");
+    json_t *inner = json_object_get(s->document, "scenario");
     if (inner != NULL && !json_is_object(inner))
         return err_set(err, "%s: .scenario: a scenario names no other", path);
     if (inner != NULL)
         place = xasprintf("%s: .scenario", path);
     int rc = opt_parse_json(options, &s->settings, place != NULL ? place : path,
-                            inner != NULL ? inner : s->scenario, err);
+                            inner != NULL ? inner : s->document, err);
     free(place);
     return rc;
 }
@@ -108,7 +91,7 @@ static int parse(struct session *s, int argc, char **argv, int *n_args, bool *he
     int rc = opt_parse_argv(options, &typed, argc, copy, n_args, help, err);
     if (rc == 0 && !*help && typed.scenario != NULL)
         rc = read_scenario(s, typed.scenario, err);
-    if (rc == 0 && typed.policies.n > 0)
+    if (rc == 0 && typed.run.policies.n > 0)
         opt_release(options, &s->settings);
     if (rc == 0 && !*help)
         rc = opt_parse_argv(options, &s->settings, argc, argv, n_args, help, err);
@@ -128,7 +111,7 @@ static int count_stdout(const struct settings *s)
 
 static bool is_one_run(const struct settings *s)
 {
-    return s->policies.n == 1 && strcmp(s->policies.item[0], "best-fixed") != 0;
+    return s->run.policies.n == 1 && strcmp(s->run.policies.item[0], "best-fixed") != 0;
 }
 
 static int check_plan(struct settings *s, struct err *err)
@@ -136,26 +119,16 @@ static int check_plan(struct settings *s, struct err *err)
     bool selects = s->plan_options.steps != NULL || s->plan_options.around_switches >= 0;
     if (s->plan == NULL)
         return selects ? err_set(err, "--plan-steps, --plan-around-switches: need --plan") : 0;
+    struct engine_config *engine = &s->run.engine;
     if (!is_one_run(s))
         return err_set(err, "--plan: a plan is of one run; give exactly one --policy, and not "
                             "best-fixed");
-    if (s->engine.replicas > 1 || s->engine.prefill_replicas > 0)
+    if (engine->replicas > 1 || engine->prefill_replicas > 0)
         return err_set(err, "--plan: a plan is of one group; leave --replicas at 1 and "
                             "--prefill-replicas at 0");
-    if (s->engine.prefix_cache)
+    if (engine->prefix_cache)
         return err_set(err, "--plan: a replay has no prefix cache; leave --prefix-cache out");
-    s->engine.exact = true;
-    return 0;
-}
-
-static int check_pools(const struct settings *s, struct err *err)
-{
-    if (s->prefill_policy == NULL)
-        return 0;
-    if (s->engine.prefill_replicas == 0)
-        return err_set(err, "--prefill-policy: needs --prefill-replicas");
-    if (strcmp(s->prefill_policy, "best-fixed") == 0)
-        return err_set(err, "--prefill-policy: best-fixed is a choice among runs; name a policy");
+    engine->exact = true;
     return 0;
 }
 
@@ -164,49 +137,9 @@ static int check(struct settings *s, struct err *err)
     if (count_stdout(s) > 1)
         return err_set(err,
                        "--json, --requests, --plan, --timeline: only one of them may be \"-\"");
-    if (s->slo != NULL && load_slo(&s->engine, s->slo, err) < 0)
-        return -1;
-    if (engine_config_check(&s->engine, err) < 0 || check_pools(s, err) < 0 ||
-        timeline_check(&s->timeline, is_one_run(s), err) < 0)
+    if (scenario_check(&s->run, err) < 0 || timeline_check(&s->timeline, is_one_run(s), err) < 0)
         return -1;
     return check_plan(s, err);
-}
-
-static bool has_room(const struct session *s, int layout)
-{
-    return cost_capacity(s->setup.cost, layout)->pages > 0;
-}
-
-/* Room for KV is given to layouts that have any: say which do not. */
-static int check_kv(const struct session *s, struct err *err)
-{
-    int n_fit = 0;
-    if (engine_config_pages(&s->settings.engine) == 0)
-        return 0;
-    for (int l = 0; l < s->setup.n_layouts; l++)
-        n_fit += has_room(s, l);
-    if (n_fit == 0)
-        return err_set(err, "--kv-tokens, --kv-blocks: weights leave no memory for KV in any layout"
-                            " (\"wavetank explain\" shows what they take)");
-    for (int l = 0; l < s->setup.n_layouts; l++)
-        if (!has_room(s, l))
-            fprintf(stderr,
-                    "wavetank: --kv-tokens, --kv-blocks: layout %s keeps no room: its weights "
-                    "leave no memory for KV\n",
-                    s->setup.layout[l].name);
-    return 0;
-}
-
-static int load_trace(struct session *s, const char *path, struct err *err)
-{
-    uint64_t seed = (uint64_t)s->settings.reading.seed;
-    if (trace_load(&s->trace, path, &s->settings.reading, err) < 0)
-        return -1;
-    trace_warn(&s->trace, stderr);
-    if (trace_select(&s->trace, &s->settings.select, seed, err) < 0)
-        return -1;
-    s->request = load_requests(&s->trace);
-    return load_check(&s->trace, &s->settings.engine, &s->setup.model, err);
 }
 
 static int open_output(struct outfile *o, const char *path, struct err *err)
@@ -223,11 +156,14 @@ static int open_outputs(struct session *s, struct err *err)
         open_output(&s->plan, set->plan, err) < 0)
         return -1;
     if (s->plan.f != NULL)
-        plan_recorder_begin(&s->recorder, &s->setup, (uint64_t)set->reading.seed, s->plan.f);
-    const struct timeline_about about = {WAVETANK_VERSION, s->setup.model.name,
-                                         s->setup.cluster.name,
-                                         set->policies.n > 0 ? set->policies.item[0] : ""};
-    return timeline_open(&s->timeline, &set->timeline, &about, &set->engine, s->setup.layout, err);
+        plan_recorder_begin(&s->recorder, &s->scenario.setup, (uint64_t)set->run.reading.seed,
+                            s->plan.f);
+    const struct setup *setup = &s->scenario.setup;
+    const struct opt_list *policies = &set->run.policies;
+    const struct timeline_about about = {WAVETANK_VERSION, setup->model.name, setup->cluster.name,
+                                         policies->n > 0 ? policies->item[0] : ""};
+    return timeline_open(&s->timeline, &set->timeline, &about, &set->run.engine, setup->layout,
+                         err);
 }
 
 static void record_step(void *session, const struct step_record *r)
@@ -247,10 +183,7 @@ static int run_lineup(struct session *s, struct err *err)
         .span = s->settings.timeline.path != NULL ? record_span : NULL,
         .context = s,
     };
-    struct engine_input input = load_input(&s->trace, s->request);
-    input.config = &s->settings.engine;
-    input.observer = &observer;
-    if (lineup_run(&s->lineup, &input, err) < 0)
+    if (scenario_run(&s->scenario, &observer, err) < 0)
         return -1;
     if (s->plan.f != NULL && s->recorder.written == 0)
         fputs("wavetank: --plan: no step was selected\n", stderr);
@@ -286,8 +219,9 @@ static json_t *trace_json(const struct trace *t)
 static json_t *run_json(const struct session *s, const struct summary *summary, int i)
 {
     const struct summary_row *row = &summary->row[i];
+    const struct setup *setup = &s->scenario.setup;
     const struct run_result *yardstick = summary_yardstick(summary);
-    json_t *run = result_json(row->policy, row->result, s->setup.layout, s->setup.n_layouts);
+    json_t *run = result_json(row->policy, row->result, setup->layout, setup->n_layouts);
     double frac;
     if (yardstick != NULL)
         json_object_set_new(run, "regret_frac",
@@ -304,9 +238,9 @@ static void write_json(const struct session *s, const struct summary *summary, F
     for (int i = 0; i < summary->n; i++)
         json_array_append_new(runs, run_json(s, summary, i));
     json_object_set_new(doc, "wavetank", json_string(WAVETANK_VERSION));
-    json_object_set_new(doc, "trace", trace_json(&s->trace));
-    json_object_set_new(doc, "model", json_string(s->setup.model.name));
-    json_object_set_new(doc, "cluster", json_string(s->setup.cluster.name));
+    json_object_set_new(doc, "trace", trace_json(&s->scenario.trace));
+    json_object_set_new(doc, "model", json_string(s->scenario.setup.model.name));
+    json_object_set_new(doc, "cluster", json_string(s->scenario.setup.cluster.name));
     json_object_set_new(doc, "scenario", set);
     json_object_set_new(doc, "runs", runs);
     result_json_write(doc, out);
@@ -317,7 +251,7 @@ static void write_requests(const struct session *s, const struct summary *summar
 {
     requests_csv_header(out);
     for (int i = 0; i < summary->n; i++)
-        requests_csv_run(out, summary->row[i].policy, s->request, summary->row[i].result);
+        requests_csv_run(out, summary->row[i].policy, s->scenario.request, summary->row[i].result);
 }
 
 static void print_trace(const struct trace *t, FILE *out)
@@ -339,8 +273,8 @@ static int print_tables(const struct session *s, const struct summary *summary, 
     struct outfile o;
     if (outfile_open(&o, "-", err) < 0)
         return -1;
-    print_trace(&s->trace, o.f);
-    setup_print(&s->setup, o.f);
+    print_trace(&s->scenario.trace, o.f);
+    setup_print(&s->scenario.setup, o.f);
     fputc('\n', o.f);
     summary_print(summary, o.f);
     return outfile_commit(&o, err);
@@ -353,16 +287,16 @@ static int commit(struct outfile *o, struct err *err)
 
 static int report(struct session *s, struct err *err)
 {
-    struct summary_row *row = xcalloc((size_t)s->lineup.n, sizeof *row);
-    const struct engine_config *engine = &s->settings.engine;
+    const struct scenario *scenario = &s->scenario;
+    struct summary_row *row = xcalloc((size_t)scenario->lineup.n, sizeof *row);
     struct summary summary = {
         .row = row,
-        .n = s->lineup.n,
-        .layouts = s->setup.layout,
-        .n_layouts = s->setup.n_layouts,
-        .has_slo = engine->slo_ttft_ps > 0 || engine->slo_tpot_ps > 0 || engine->slo_e2e_ps > 0,
+        .n = scenario->lineup.n,
+        .layouts = scenario->setup.layout,
+        .n_layouts = scenario->setup.n_layouts,
+        .has_slo = scenario_has_slo(&s->settings.run),
     };
-    lineup_rows(&s->lineup, row);
+    lineup_rows(&scenario->lineup, row);
     if (s->json.f != NULL)
         write_json(s, &summary, s->json.f);
     if (s->requests.f != NULL)
@@ -370,7 +304,7 @@ static int report(struct session *s, struct err *err)
     int rc = commit(&s->json, err);
     rc = rc == 0 ? commit(&s->requests, err) : rc;
     rc = rc == 0 ? commit(&s->plan, err) : rc;
-    rc = rc == 0 ? timeline_close(&s->timeline, s->request, row[0].result, err) : rc;
+    rc = rc == 0 ? timeline_close(&s->timeline, s->scenario.request, row[0].result, err) : rc;
     if (rc == 0 && count_stdout(&s->settings) == 0)
         rc = print_tables(s, &summary, err);
     free(row);
@@ -382,12 +316,10 @@ static int run(struct session *s, int n_args, char **args, struct err *err)
     struct settings *set = &s->settings;
     if (n_args != 1)
         return err_set(err, "sim: expected one TRACE (see --help)");
-    if (check(set, err) < 0 || setup_load(&s->setup, &set->setup, set->engine.page_tokens, err) < 0)
-        return -1;
-    if (check_kv(s, err) < 0 ||
-        lineup_init(&s->lineup, &s->setup, &set->policies, set->prefill_policy, err) < 0 ||
+    if (check(set, err) < 0 || scenario_load_machine(&s->scenario, &set->run, err) < 0 ||
         plan_recorder_init(&s->recorder, &set->plan_options, err) < 0 ||
-        load_trace(s, args[0], err) < 0 || open_outputs(s, err) < 0 || run_lineup(s, err) < 0)
+        scenario_load_trace(&s->scenario, args[0], err) < 0 || open_outputs(s, err) < 0 ||
+        run_lineup(s, err) < 0)
         return -1;
     return report(s, err);
 }
@@ -399,12 +331,9 @@ static void release(struct session *s)
     outfile_abort(&s->plan);
     timeline_abort(&s->timeline);
     plan_recorder_release(&s->recorder);
-    lineup_release(&s->lineup);
-    free(s->request);
-    trace_release(&s->trace);
-    setup_release(&s->setup);
+    scenario_release(&s->scenario);
     opt_release(options, &s->settings);
-    json_decref(s->scenario);
+    json_decref(s->document);
 }
 
 const struct manual sim_manual = {
