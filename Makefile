@@ -32,12 +32,11 @@ STUDY    := -Wl,--as-needed -lnlopt $(OPENMP) -lsqlite3 -lpthread $(if $(MPI),$(
 
 obj      = $(patsubst %,$(B)/obj/%.o,$(1))
 # What replay may stand on, then what only the simulator uses.
-base    := $(wildcard sim/base/*.c)
+base    := $(filter-out sim/base/ranks_$(if $(MPI),alone,mpi).c,$(wildcard sim/base/*.c))
 layout  := $(wildcard sim/layout/*.c sim/plan/*.c hw/*.c)
-sim     := $(filter-out sim/cmd/main.c sim/tune/ranks_$(if $(MPI),alone,mpi).c, \
-           $(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c sim/study/*.c sim/tune/*.c \
-           sim/pareto/*.c sim/reproduce/*.c sim/report/*.c sim/web/*.c sim/serve/*.c sim/cmd/*.c \
-           traces/*.c workloads/*.c))
+sim     := $(filter-out sim/cmd/main.c,$(wildcard sim/cost/*.c sim/policy/*.c sim/engine/*.c \
+           sim/study/*.c sim/tune/*.c sim/pareto/*.c sim/reproduce/*.c sim/report/*.c sim/web/*.c \
+           sim/serve/*.c sim/cmd/*.c traces/*.c workloads/*.c))
 replay  := $(filter-out replay/main.c replay/no_cuda.c,$(wildcard replay/*.c))
 common   := $(B)/lib/layout.a $(B)/lib/base.a
 archives := $(B)/lib/replay.a $(B)/lib/sim.a $(common)
@@ -47,7 +46,7 @@ fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/bin/%,$(wildcard tests/fuzz/fuzz_
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all deps deps-test demo test test-binaries charts browser-test serve-load check \
-        bench fuzz golden fidelity man install install-policy uninstall clean help
+        bench fuzz golden fidelity study man install install-policy uninstall clean help
 .SECONDARY:
 all: $(B)/bin/wavetank $(B)/bin/wavetank-replay
 $(B)/bin/wavetank: $(call obj,sim/cmd/main.c) $(B)/lib/sim.a $(common)
@@ -97,7 +96,7 @@ $(B)/bin/test_%: $(B)/obj/tests/test_%.c.o $(archives)
 	$(link) -lcriterion $(EVENT) $(SERVE) $(STUDY) $(LUA) $(LIBS)
 $(B)/obj/tests/%: C_FLAGS += -Wno-conversion # Criterion's macros trip it
 $(B)/obj/sim/pareto/%: C_FLAGS += $(or $(OPENMP),-Wno-unknown-pragmas)
-$(B)/obj/sim/tune/ranks_mpi.c.o: C_FLAGS += $(MPI_FLAGS)
+$(B)/obj/sim/base/ranks_mpi.c.o: C_FLAGS += $(MPI_FLAGS)
 
 check:
 	@tests/deps.sh run test check
@@ -117,6 +116,9 @@ golden: all
 	@tests/golden.sh $(B)/bin/wavetank update
 fidelity: all
 	WAVETANK_DATA=. $(B)/bin/wavetank reproduce splash --markdown docs/fidelity.md >/dev/null
+study: all
+	docs/studies/margin.sh $(B)/bin/wavetank $(B)/study
+	cp $(B)/study/margin.md docs/studies/margin.md
 
 data := $(wildcard hw/*/*.json hw/*/*.csv hw/papers/*/* workloads/presets/*.json)
 docs := $(wildcard docs/*.md README.md CHANGES.md LICENSE)
@@ -161,6 +163,7 @@ help:
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make golden     write the expected outputs of tests/golden anew: say why in the commit"
 	@echo "make fidelity   write docs/fidelity.md anew: the SPLASH paper's numbers beside ours"
+	@echo "make study      run the study of margins (5 minutes on two cores) and write its page anew"
 	@echo "make man        man pages and the shells' completion, which make install installs"
 	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR (make uninstall takes it back)"
 	@echo "make gputest    CUDA kernels against the CPU (make gpubench: their speed); needs nvcc"

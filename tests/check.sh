@@ -18,8 +18,8 @@ if [ ! -e "$cuda/nccl.h" ]; then
 fi
 mpi=$(mpicc --showme:compile 2>/dev/null | sed 's/-I/-isystem /g')
 if ! echo '#include <mpi.h>' | mpicc -E -x c - >/dev/null 2>&1; then
-    echo "check: no MPI here: sim/tune/ranks_mpi.c is not analysed"
-    mapfile -t units < <(printf '%s\n' "${units[@]}" | grep -v '^sim/tune/ranks_mpi')
+    echo "check: no MPI here: sim/base/ranks_mpi.c is not analysed"
+    mapfile -t units < <(printf '%s\n' "${units[@]}" | grep -v '^sim/base/ranks_mpi')
 fi
 mapfile -t folders < <(find_sources -name '*.[ch]' -o -name '*.cu' | xargs dirname | sort -u)
 flags=(-std=c17 -D_POSIX_C_SOURCE=200809L -I. -Isim/include -isystem "$cuda" $mpi)

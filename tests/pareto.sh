@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# wavetank pareto at its surface: JSON keys, CSV, options, and that neither threads nor what is
-# skipped change what is found. Bad input is tests/invalid.sh.
+# wavetank pareto at its surface: JSON keys, CSV, options, and that neither threads, processes nor
+# what is skipped change what is found. Bad input is tests/invalid.sh.
 #
 # usage: tests/pareto.sh PROGRAM
 set -u
@@ -30,6 +30,9 @@ keys() { sed -n "s/^ \{$1\}\"\([a-z_0-9]*\)\":.*/\1/p" "$2" | awk '!seen[$0]++' 
 number() { sed -n "s/^ *\"$2\": \([-0-9.e]*\),*$/\1/p" "$1" | head -1; }
 # What is the same in every run.
 stable() { grep -v '"wall_s"' "$1"; }
+# The text without the time that it took.
+timeless() { sed 's/; [0-9.]* s$//' "$1"; }
+skip() { echo "skipped: $*"; }
 widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }'; }
 
 ## JSON
@@ -58,6 +61,44 @@ reduce_ms,ffn_ms,once_ms" "$(head -1 all.csv)"
 # The fastest row of the CSV is the frontier's first point.
 expect "--csv and JSON agree" "$(number a.json tok_s_user)" \
     "$(sed 's/"[^"]*"/m/' all.csv | cut -d, -f6 | tail -n +2 | sort -g | tail -1)"
+
+## a path that cannot be written is told before the search
+for option in csv json; do
+    expect "--$option none/x: words" \
+        "wavetank: none/x: cannot create a file there: No such file or directory" \
+        "$(llama --$option none/x 2>&1)"
+    expect "--$option none/x: before the search" 2 \
+        "$(timeout 5 "$program" pareto --cluster gb200-nvl72 --context 1M --model deepseek-r1 \
+            --sensitivity --$option none/x >/dev/null 2>&1; echo $?)"
+done
+llama --json kept.json --csv none/x >/dev/null 2>&1
+expect "no half of a result is left" "" "$(ls | grep '^kept')"
+
+## several processes
+if command -v mpirun >/dev/null && ldd "$program" | grep -q libmpi; then
+    # What MPI keeps to the end is not ours to free.
+    export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
+    several() { # N [OPTION]...
+        mpirun -n "$1" --allow-run-as-root --oversubscribe "$program" pareto --cluster gb200-nvl72 \
+            --context 1M --precision fp4 --model llama-3.1-405b --ideal "${@:2}"
+    }
+    more="--contexts 64K --sensitivity"
+    llama $more --csv one.csv --json one.json >one.txt
+    for n in 1 2 4; do
+        several $n $more --csv n.csv --json n.json >n.txt 2>n.err
+        expect "mpirun -n $n: exit code" 0 $?
+        expect "mpirun -n $n: the same JSON" "$(stable one.json)" "$(stable n.json)"
+        expect "mpirun -n $n: the same text" "$(timeless one.txt)" "$(timeless n.txt)"
+        expect "mpirun -n $n: the same CSV" "" "$(cmp one.csv n.csv 2>&1)"
+    done
+    expect "mpirun: explained once" 1 \
+        "$(several 2 --explain tp:tpa=8,tpf=8 --batch 1 2>n.err | grep -c '^mapping')"
+    several 2 --csv none/x >n.txt 2>n.err
+    expect "mpirun: a mistake fails the whole" 2 $?
+    expect "mpirun: and is told once" 1 "$(grep -c 'wavetank: none/x' n.err)"
+else
+    skip "mpirun: it is not there, or wavetank was built without MPI"
+fi
 
 ## the space
 pareto --model deepseek-r1 --ideal --json r1.json >/dev/null

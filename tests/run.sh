@@ -39,7 +39,7 @@ for test; do
     count "${name#test_}" "$ok" "$bad" "$out"
 done
 
-for script in cli policies invalid golden pareto tune whatif replay launch validation terminal serve; do
+for script in cli policies invalid golden pareto tune studies whatif replay launch validation terminal serve; do
     out=$log/$script.txt
     bash "tests/$script.sh" "$build/bin/wavetank" >"$out" 2>&1
     read -r ok bad < <(tail -1 "$out" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')

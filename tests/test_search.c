@@ -12,6 +12,8 @@
 
 enum { ALL = (1 << FAMILY_COUNT) - 1 };
 
+static const struct searchers alone = {{0, 1}, 1}, two = {{0, 1}, 2};
+
 struct fixture {
     struct model model;
     struct cluster cluster;
@@ -66,9 +68,9 @@ Test(search, what_is_skipped_is_on_no_frontier)
     for (int i = 0; i < 4; i++) {
         load(&f, models[i / 2], i % 2 == 0);
         space(&s, &f, 300000);
-        search_run(&s, 1, NULL, &pruned);
+        search_run(&s, &alone, NULL, &pruned);
         s.all = true;
-        search_run(&s, 1, NULL, &whole);
+        search_run(&s, &alone, NULL, &whole);
         assert_same(&pruned, &whole);
         cr_assert_eq(whole.skipped, 0);
         cr_assert_eq(whole.configs, pruned.configs + pruned.skipped);
@@ -88,9 +90,9 @@ Test(search, threads_change_nothing)
     struct search_result one, many;
     load(&f, "deepseek-r1", false);
     space(&s, &f, 1000000);
-    search_run(&s, 1, NULL, &one);
+    search_run(&s, &alone, NULL, &one);
     for (int threads = 2; threads <= 5; threads++) {
-        search_run(&s, threads, NULL, &many);
+        search_run(&s, &(struct searchers){{0, 1}, threads}, NULL, &many);
         assert_same(&one, &many);
         cr_assert_eq(one.configs, many.configs);
         cr_assert_eq(one.skipped, many.skipped);
@@ -110,7 +112,7 @@ Test(search, chunks_merge_in_any_order)
     memset(part, 0, sizeof part);
     load(&f, "llama-3.1-405b", true);
     space(&s, &f, 500000);
-    search_run(&s, 2, NULL, &whole);
+    search_run(&s, &two, NULL, &whole);
     for (size_t i = s.n; i-- > 0;)
         search_chunk(&s, i, &part[i % 3], NULL, NULL);
     for (int k = 2; k >= 0; k--) {
@@ -164,6 +166,17 @@ Test(search, batches_are_every_one_and_then_128_a_doubling)
     cr_assert_eq(b, 4096);
 }
 
+/* Ten chunks by four: 0 4 8, 1 5 9, 2 6, 3 7. */
+Test(search, processes_share_all_chunks)
+{
+    static const int64_t expected[] = {3, 3, 2, 2};
+    struct search s = {.n = 10};
+    for (int rank = 0; rank < 4; rank++)
+        cr_assert_eq(search_share(&s, &(struct ranks){rank, 4}), expected[rank]);
+    s.n = 2;
+    cr_assert_eq(search_share(&s, &(struct ranks){3, 4}), 0);
+}
+
 /* Beyond what the paper shows: at its assumptions Helix's frontier is never under the baseline's,
  * and the gain is in what it says it is in. */
 Test(search, helix_gains_by_both_choices_together)
@@ -176,7 +189,7 @@ Test(search, helix_gains_by_both_choices_together)
     f.machine.link_gb_per_s = 900;
     search_init(&s, &f.machine, ALL, gpus, 4);
     s.context_tokens = 1000000;
-    pareto_study_run(&study, &s, ALL, 1u << FAMILY_TP | 1u << FAMILY_PP | 1u << FAMILY_EP, 1);
+    pareto_study_run(&study, &s, ALL, 1u << FAMILY_TP | 1u << FAMILY_PP | 1u << FAMILY_EP, &alone);
     cr_assert_geq(study.gain.fastest_ratio, 1.5);
     cr_assert_geq(study.gain.concurrency.ratio, 16);
     cr_assert_geq(study.gain.interactivity_median, 1);

@@ -429,6 +429,7 @@ Test(trace_csv, samples_hold_what_their_readme_says)
         {"traces/samples/tracelab_session.csv", 11, 1, 535277, 24798, 0, 0},
         {"traces/samples/openhands_4595_calls.csv", 23, 1, 565158, 2558, 0, 0},
         {"traces/samples/weka_0277.csv", 53, 1, 2576410, 31862, 0, 4},
+        {"traces/samples/weka_sessions.csv.gz", 1991, 35, 259574988, 974332, 18, 2},
     };
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
         expect_oracle(&samples[i]);

@@ -88,6 +88,12 @@ void progress_update(struct progress *p, int64_t done)
     else
         draw(p, done);
 }
+
+void progress_step(struct progress *p)
+{
+    progress_update(p, ++p->done);
+}
+
 void progress_end(struct progress *p)
 {
     if (p->on && p->drawn_ns != p->start_ns)

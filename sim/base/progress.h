@@ -17,13 +17,15 @@ struct progress {
     bool on;
     int fd; /* for lines; -1: the bar */
     const char *label;
-    int64_t total;
+    int64_t total, done;
     uint64_t start_ns, drawn_ns;
 };
 
 void progress_begin(struct progress *p, const char *label, int64_t total);
 /* Cheap when nothing is due. */
 void progress_update(struct progress *p, int64_t done);
+/* One more is done. */
+void progress_step(struct progress *p);
 /* Wipes the line. */
 void progress_end(struct progress *p);
 

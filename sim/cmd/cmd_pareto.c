@@ -64,7 +64,8 @@ static const struct opt options[] = {
     {"rows", 0, OPT_I64, FIELD(rows), "N", "20", 2, 1 << 20, NULL,
      "points of the frontier to print"},
     {"threads", 0, OPT_I64, FIELD(threads), "N", "0", 0, 1024, NULL,
-     "threads; 0: one a processor. Results do not depend on it"},
+     "threads; 0: one a processor, or under mpirun one in each process. Results do not depend "
+     "on it"},
     {"csv", 0, OPT_STR, FIELD(csv), "FILE", NULL, 0, 0, NULL,
      "write every configuration (of --context) as CSV; skips none"},
     {"json", 0, OPT_STR, FIELD(json), "FILE", NULL, 0, 0, NULL,
@@ -267,15 +268,6 @@ static int explain(const struct space *s, const struct settings *o, struct err *
     return outfile_commit(&out, err);
 }
 
-static int write_csv(const struct search *search, const char *path, struct err *err)
-{
-    struct outfile o;
-    if (outfile_open(&o, path, err) < 0)
-        return -1;
-    pareto_csv(search, o.f);
-    return outfile_commit(&o, err);
-}
-
 /* What one run found. */
 struct findings {
     struct search search[CONTEXTS_MAX];
@@ -285,7 +277,8 @@ struct findings {
     bool swept;
 };
 
-static void find(struct findings *f, const struct space *s, const struct settings *o)
+static void find(struct findings *f, const struct space *s, const struct settings *o,
+                 const struct searchers *by)
 {
     for (; f->n < s->n_contexts; f->n++) {
         struct search *search = &f->search[f->n];
@@ -295,13 +288,13 @@ static void find(struct findings *f, const struct space *s, const struct setting
         search->max_batch = s->max_batch;
         search->hopb = !o->no_hopb;
         search->all = o->csv != NULL;
-        pareto_study_run(&f->study[f->n], search, s->families, s->baseline, (int)o->threads);
+        pareto_study_run(&f->study[f->n], search, s->families, s->baseline, by);
     }
     if (!o->sensitivity)
         return;
     struct sensitivity_base base = {
         .machine = s->machine,
-        .threads = (int)o->threads,
+        .by = by,
         .context_tokens = s->context[0],
         .baseline = s->baseline,
         .hopb = !o->no_hopb,
@@ -335,44 +328,89 @@ static int print(const struct findings *f, const struct space *s, const struct s
     return outfile_commit(&out, err);
 }
 
-static int write_json(const struct findings *f, const char *path, struct err *err)
+/* The files asked for, opened before the search: a path that is no good is told at once. */
+struct outputs {
+    struct outfile csv, json;
+};
+
+static int open_outputs(struct outputs *out, const struct settings *o, struct err *err)
 {
-    struct outfile out;
-    if (outfile_open(&out, path, err) < 0)
+    if (o->explain != NULL)
+        return 0;
+    if (o->csv != NULL && outfile_open(&out->csv, o->csv, err) < 0)
         return -1;
-    json_t *document = pareto_json(f->study, f->n, f->swept ? f->sweep : NULL);
-    result_json_write(document, out.f);
-    json_decref(document);
-    return outfile_commit(&out, err);
+    return o->json != NULL ? outfile_open(&out->json, o->json, err) : 0;
 }
 
-static int search_and_tell(const struct space *s, const struct settings *o, struct err *err)
+static int write_json(const struct findings *f, struct outfile *out, struct err *err)
 {
-    struct findings found = {0};
+    json_t *document = pareto_json(f->study, f->n, f->swept ? f->sweep : NULL);
+    result_json_write(document, out->f);
+    json_decref(document);
+    return outfile_commit(out, err);
+}
+
+static int tell(const struct findings *found, struct outputs *out, const struct space *s,
+                const struct settings *o, struct err *err)
+{
     bool only_json = o->json != NULL && strcmp(o->json, "-") == 0;
     int rc = 0;
-    find(&found, s, o);
-    if (o->csv != NULL)
-        rc = write_csv(&found.search[0], o->csv, err);
+    if (o->csv != NULL) {
+        pareto_csv(&found->search[0], out->csv.f);
+        rc = outfile_commit(&out->csv, err);
+    }
     if (rc == 0 && o->json != NULL)
-        rc = write_json(&found, o->json, err);
-    if (rc == 0 && !only_json)
-        rc = print(&found, s, o, err);
+        rc = write_json(found, &out->json, err);
+    return rc == 0 && !only_json ? print(found, s, o, err) : rc;
+}
+
+static int search_and_tell(const struct space *s, const struct settings *o, struct outputs *out,
+                           const struct ranks *ranks, struct err *err)
+{
+    struct searchers by = {.ranks = *ranks, .threads = (int)o->threads};
+    struct findings found = {0};
+    find(&found, s, o, &by);
+    int rc = ranks->rank == 0 ? tell(&found, out, s, o, err) : 0;
     release_findings(&found);
+    return rc;
+}
+
+static int prepare(struct space *s, struct outputs *out, const struct settings *o,
+                   const struct ranks *ranks, struct err *err)
+{
+    if (load_machine(s, o, err) < 0 || load_space(s, o, err) < 0)
+        return -1;
+    return ranks->rank == 0 ? open_outputs(out, o, err) : 0;
+}
+
+/* Of several processes that fail alike, the first one speaks. */
+static int work(const struct settings *o, const struct ranks *ranks, struct err *err)
+{
+    struct space s = {0};
+    struct outputs out = {0};
+    int rc = prepare(&s, &out, o, ranks, err), failed = ranks_first_failed(ranks, rc < 0);
+    if (failed >= 0)
+        rc = failed == ranks->rank ? -1 : 1;
+    else if (o->explain != NULL)
+        rc = ranks->rank == 0 ? explain(&s, o, err) : 0;
+    else
+        rc = search_and_tell(&s, o, &out, ranks, err);
+    outfile_abort(&out.csv);
+    outfile_abort(&out.json);
+    profile_release(&s.profile);
     return rc;
 }
 
 static int run(void *settings, int n_args, char **args, struct err *err)
 {
-    const struct settings *o = settings;
-    struct space s = {0};
-    int rc = -1;
+    struct ranks ranks;
     (void)args;
     if (n_args != 0)
         return err_set(err, "pareto: takes options only (see --help)");
-    if (load_machine(&s, o, err) == 0 && load_space(&s, o, err) == 0)
-        rc = o->explain != NULL ? explain(&s, o, err) : search_and_tell(&s, o, err);
-    profile_release(&s.profile);
+    if (ranks_begin(&ranks, err) < 0)
+        return -1;
+    int rc = work(settings, &ranks, err);
+    ranks_end(&ranks);
     return rc;
 }
 
@@ -382,7 +420,7 @@ const struct manual pareto_manual = {
     .synopsis = "pareto --model NAME --cluster NAME --context S [option]...",
     .text = "Costs one decode step under every mapping and batch that fits, and keeps the\n"
             "frontier of tokens/s/user (1 / TTL) and tokens/s/GPU: with Helix, without, and\n"
-            "what each of its choices buys.",
+            "what each of its choices buys. Under mpirun the processes share the search.",
     .options = options,
     .examples = "wavetank pareto --model deepseek-r1 --cluster gb200-nvl72 --context 1M\n"
                 "wavetank pareto --model llama-3.1-405b --cluster gb200-nvl72 \\\n"

@@ -66,38 +66,63 @@ void gain_decompose(const struct search_result *r, struct gain step[GAIN_STEPS])
     step[GAIN_HOPB] = gain_of_sets(r, 1u << FAMILY_HELIX, true);
 }
 
-static struct gain gain_at(const struct sensitivity_base *b)
+static void search_varied(struct search *s, const struct sensitivity_base *b)
 {
     int gpus[32], n = 0;
-    struct search s;
-    struct search_result r;
-    struct frontier base, f;
     for (int g = 1; g <= b->max_gpus; g *= 2)
         gpus[n++] = g;
-    search_init(&s, &b->machine, b->baseline | 1u << FAMILY_HELIX, gpus, n);
-    s.context_tokens = b->context_tokens;
-    s.hopb = b->hopb;
-    search_run(&s, b->threads, NULL, &r);
+    search_init(s, &b->machine, b->baseline | 1u << FAMILY_HELIX, gpus, n);
+    s->context_tokens = b->context_tokens;
+    s->hopb = b->hopb;
+}
+
+static struct gain gain_at(const struct search *s, const struct sensitivity_base *b,
+                           struct progress *progress)
+{
+    struct search_result r;
+    struct frontier base, f;
+    search_run(s, b->by, progress, &r);
     search_union(&r, b->baseline, &base);
     search_union(&r, b->baseline | 1u << FAMILY_HELIX, &f);
     struct gain g = gain_of(&f, &base);
     frontier_release(&f);
     frontier_release(&base);
     search_result_release(&r);
-    search_release(&s);
     return g;
 }
 
-void sensitivity_sweep(const struct sensitivity_base *b, struct sensitivity out[SENSITIVITIES])
+/* What is varied, and its searches. */
+static void vary(const struct sensitivity_base *b, struct sensitivity out[SENSITIVITIES],
+                 struct search search[SENSITIVITIES])
 {
     struct sensitivity_base link = *b, gpus = *b, context = *b;
     for (int i = 0; i < SENSITIVITY_STEPS; i++) {
-        out[i] = (struct sensitivity){"link_gb_per_s", link.machine.link_gb_per_s, gain_at(&link)};
-        out[SENSITIVITY_STEPS + i] = (struct sensitivity){"gpus", gpus.max_gpus, gain_at(&gpus)};
-        out[2 * SENSITIVITY_STEPS + i] = (struct sensitivity){
-            "context_tokens", (double)context.context_tokens, gain_at(&context)};
+        int at_gpus = SENSITIVITY_STEPS + i, at_context = 2 * SENSITIVITY_STEPS + i;
+        out[i] = (struct sensitivity){.of = "link_gb_per_s", .value = link.machine.link_gb_per_s};
+        out[at_gpus] = (struct sensitivity){.of = "gpus", .value = gpus.max_gpus};
+        out[at_context] =
+            (struct sensitivity){.of = "context_tokens", .value = (double)context.context_tokens};
+        search_varied(&search[i], &link);
+        search_varied(&search[at_gpus], &gpus);
+        search_varied(&search[at_context], &context);
         link.machine.link_gb_per_s /= 4;
         gpus.max_gpus = gpus.max_gpus > 1 ? gpus.max_gpus / 2 : 1;
         context.context_tokens = context.context_tokens > 4 ? context.context_tokens / 4 : 1;
     }
+}
+
+void sensitivity_sweep(const struct sensitivity_base *b, struct sensitivity out[SENSITIVITIES])
+{
+    struct search search[SENSITIVITIES];
+    struct progress progress;
+    int64_t chunks = 0;
+    vary(b, out, search);
+    for (int i = 0; i < SENSITIVITIES; i++)
+        chunks += search_share(&search[i], &b->by->ranks);
+    progress_begin(&progress, "sensitivity", b->by->ranks.rank == 0 ? chunks : 0);
+    for (int i = 0; i < SENSITIVITIES; i++) {
+        out[i].gain = gain_at(&search[i], b, &progress);
+        search_release(&search[i]);
+    }
+    progress_end(&progress);
 }

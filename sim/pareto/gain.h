@@ -39,12 +39,14 @@ enum { SENSITIVITY_STEPS = 4, SENSITIVITIES = 3 * SENSITIVITY_STEPS };
  * and the context say; powers of two of GPUs at most that many. */
 struct sensitivity_base {
     struct decode_machine machine;
-    int max_gpus, threads;
+    const struct searchers *by;
+    int max_gpus;
     int64_t context_tokens;
     unsigned baseline; /* families */
     bool hopb;
 };
 
+/* Every process must call it; rank 0 has the result. */
 void sensitivity_sweep(const struct sensitivity_base *b, struct sensitivity out[SENSITIVITIES]);
 
 #endif

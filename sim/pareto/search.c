@@ -8,6 +8,7 @@
 #endif
 
 #include "sim/base/ints.h"
+#include "sim/base/mem.h"
 
 enum { EVERY_BATCH = 256, NUMBERS_PER_CHUNK_LOG2 = 40 };
 
@@ -134,38 +135,86 @@ void search_chunk(const struct search *s, size_t chunk, struct search_result *r,
     search_result_release(&c.result);
 }
 
-static int all_threads(int threads)
+int64_t search_share(const struct search *s, const struct ranks *ranks)
+{
+    return ((int64_t)s->n - ranks->rank + ranks->n - 1) / ranks->n;
+}
+
+static int count_threads(const struct searchers *by)
 {
 #ifdef _OPENMP
-    return threads > 0 ? threads : omp_get_num_procs();
+    return by->threads > 0 ? by->threads : by->ranks.n > 1 ? 1 : omp_get_num_procs();
 #else
-    (void)threads;
+    (void)by;
     return 1;
 #endif
 }
 
-void search_run(const struct search *s, int threads, struct progress *progress,
-                struct search_result *r)
+static void search_own(const struct search *s, const struct searchers *by,
+                       struct progress *progress, struct search_result *r)
 {
-    int n_threads = all_threads(threads);
-    int64_t done = 0, n = (int64_t)s->n;
+    int n_threads = count_threads(by);
+    int64_t n = search_share(s, &by->ranks);
     (void)n_threads;
-    *r = (struct search_result){0};
 #pragma omp parallel num_threads(n_threads)
     {
         struct search_result part = {0};
 #pragma omp for schedule(dynamic) nowait
         for (int64_t i = 0; i < n; i++) {
-            search_chunk(s, (size_t)i, &part, NULL, NULL);
+            search_chunk(s, (size_t)(by->ranks.rank + i * by->ranks.n), &part, NULL, NULL);
 #pragma omp critical
             if (progress != NULL)
-                progress_update(progress, ++done);
+                progress_step(progress);
         }
 #pragma omp critical
         {
             search_result_merge(r, &part);
             search_result_release(&part);
         }
+    }
+}
+
+/* What goes ahead of a result's points. */
+struct result_head {
+    int64_t configs, skipped;
+    size_t n[SEARCH_SETS];
+};
+
+static void send_result(const struct search_result *r)
+{
+    struct result_head head = {.configs = r->configs, .skipped = r->skipped};
+    for (int i = 0; i < SEARCH_SETS; i++)
+        head.n[i] = r->set[i].n;
+    ranks_send(0, &head, sizeof head);
+    for (int i = 0; i < SEARCH_SETS; i++)
+        ranks_send(0, r->set[i].point, r->set[i].n * sizeof *r->set[i].point);
+}
+
+static void receive_result(int from, struct search_result *r)
+{
+    struct result_head head;
+    ranks_receive(from, &head, sizeof head);
+    *r = (struct search_result){.configs = head.configs, .skipped = head.skipped};
+    for (int i = 0; i < SEARCH_SETS; i++) {
+        struct frontier *f = &r->set[i];
+        f->n = f->cap = head.n[i];
+        f->point = xcalloc(f->n, sizeof *f->point);
+        ranks_receive(from, f->point, f->n * sizeof *f->point);
+    }
+}
+
+void search_run(const struct search *s, const struct searchers *by, struct progress *progress,
+                struct search_result *r)
+{
+    *r = (struct search_result){0};
+    search_own(s, by, progress, r);
+    if (by->ranks.rank > 0)
+        send_result(r);
+    for (int from = 1; by->ranks.rank == 0 && from < by->ranks.n; from++) {
+        struct search_result part;
+        receive_result(from, &part);
+        search_result_merge(r, &part);
+        search_result_release(&part);
     }
 }
 

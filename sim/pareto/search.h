@@ -2,12 +2,13 @@
  *
  * Every mapping times every batch that fits. The space is cut into chunks, one a mapping, numbered
  * 0 to n - 1, each of which can be searched by anyone, alone; partial results merge into the same
- * result whatever the order. Threads share out the chunks of one process.
+ * result whatever the order. Processes share out the chunks, and threads those of one process.
  */
 #ifndef SIM_PARETO_SEARCH_H
 #define SIM_PARETO_SEARCH_H
 
 #include "sim/base/progress.h"
+#include "sim/base/ranks.h"
 #include "sim/pareto/decode.h"
 #include "sim/pareto/frontier.h"
 
@@ -48,9 +49,18 @@ typedef void search_visit_fn(void *arg, const struct pareto_point *p, const stru
 void search_chunk(const struct search *s, size_t chunk, struct search_result *r,
                   search_visit_fn *visit, void *arg);
 
-/* All chunks, by so many threads (0: as many as there are processors). `progress` may be NULL; it
- * counts chunks. */
-void search_run(const struct search *s, int threads, struct progress *progress,
+/* Who searches: some threads in each of the processes. */
+struct searchers {
+    struct ranks ranks;
+    int threads; /* 0: one a processor, or one where there are several processes */
+};
+
+/* Chunks that fall to this process: each takes every n-th, so that none need ask for work. */
+int64_t search_share(const struct search *s, const struct ranks *ranks);
+
+/* All chunks. Every process must call it; rank 0 has the whole result, the others what they found.
+ * `progress` may be NULL; it counts this process's chunks. */
+void search_run(const struct search *s, const struct searchers *by, struct progress *progress,
                 struct search_result *r);
 
 /* The union of the families in `families` (bits), Helix with all its sub-batches. */

@@ -2,13 +2,14 @@
 #include "sim/pareto/study.h"
 
 void pareto_study_run(struct pareto_study *s, const struct search *search, unsigned families,
-                      unsigned baseline, int threads)
+                      unsigned baseline, const struct searchers *by)
 {
     struct progress progress;
     uint64_t start_ns = wall_ns();
     *s = (struct pareto_study){.search = search, .families = families, .baseline = baseline};
-    progress_begin(&progress, "mappings", (int64_t)search->n);
-    search_run(search, threads, &progress, &s->result);
+    progress_begin(&progress, "mappings",
+                   by->ranks.rank == 0 ? search_share(search, &by->ranks) : 0);
+    search_run(search, by, &progress, &s->result);
     progress_end(&progress);
     s->wall_s = (double)(wall_ns() - start_ns) / 1e9;
     search_union(&s->result, families, &s->all);

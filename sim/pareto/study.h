@@ -20,7 +20,7 @@ struct pareto_study {
 };
 
 void pareto_study_run(struct pareto_study *s, const struct search *search, unsigned families,
-                      unsigned baseline, int threads);
+                      unsigned baseline, const struct searchers *by);
 void pareto_study_release(struct pareto_study *s);
 
 #endif

@@ -7,8 +7,8 @@
 #ifndef SIM_TUNE_TEAM_H
 #define SIM_TUNE_TEAM_H
 
+#include "sim/base/ranks.h"
 #include "sim/tune/metrics.h"
-#include "sim/tune/ranks.h"
 
 /* What a worker is and does. Each thread has a worker of its own. */
 struct team_task {
