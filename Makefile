@@ -115,7 +115,7 @@ $(B)/bin/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.c.o $(archives)
 golden: all
 	@tests/golden.sh $(B)/bin/wavetank update
 fidelity: all
-	WAVETANK_DATA=. $(B)/bin/wavetank reproduce splash --markdown docs/fidelity.md >/dev/null
+	WAVETANK_DATA=. $(B)/bin/wavetank reproduce splash helix --markdown docs/fidelity.md >/dev/null
 study: all
 	docs/studies/margin.sh $(B)/bin/wavetank $(B)/study
 	cp $(B)/study/margin.md docs/studies/margin.md
@@ -162,7 +162,7 @@ help:
 	@echo "make bench      speed on this machine, as text"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make golden     write the expected outputs of tests/golden anew: say why in the commit"
-	@echo "make fidelity   write docs/fidelity.md anew: the SPLASH paper's numbers beside ours"
+	@echo "make fidelity   write docs/fidelity.md anew: the papers' numbers beside ours"
 	@echo "make study      run the study of margins (5 minutes on two cores) and write its page anew"
 	@echo "make man        man pages and the shells' completion, which make install installs"
 	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR (make uninstall takes it back)"

@@ -22,6 +22,7 @@ static const struct kind {
     {"workloads", "presets", "preset", ".json"},
     {"hw", "nccl", "nccl table", ".csv"},
     {"hw/papers", "splash", "SPLASH table", ".csv"},
+    {"hw/papers", "helix", "Helix table", ".csv"},
 };
 
 static const struct kind *find_kind(const char *plural)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the data files are: hw/KIND/NAME.json (.csv), hw/papers/splash/NAME.csv and
+ * Where the data files are: hw/KIND/NAME.json (.csv), hw/papers/PAPER/NAME.csv and
  * workloads/presets/NAME.json, under the data folder, which is $WAVETANK_DATA, else the nearest
  * folder above the program that has share/wavetank/hw (installed) or hw (a build tree). Whatever
  * has a '/' or ends in ".json" or
@@ -15,8 +15,9 @@
 /* The data folder itself. */
 int catalog_folder(char *path, size_t size, struct err *err);
 
-/* `kind` is "models", "devices", "clusters", "profiles", "nccl", "splash" or "presets". Writes the
- * path. An unknown name is an error that lists what there is and suggests the nearest. */
+/* `kind` is "models", "devices", "clusters", "profiles", "nccl", "splash", "helix" or "presets".
+ * Writes the path. An unknown name is an error that lists what there is and suggests the nearest.
+ */
 int catalog_path(const char *kind, const char *name_or_path, char *path, size_t size,
                  struct err *err);
 

@@ -39,7 +39,7 @@ may_include() {
     sim/study) echo 'sim/(base|layout|plan|cost|policy|engine)|hw|traces' ;;
     sim/pareto) echo 'sim/(base|layout)|hw' ;;
     sim/tune) echo sim/base ;;
-    sim/reproduce) echo 'sim/(base|layout|cost|policy|engine|study)|hw|traces' ;;
+    sim/reproduce) echo 'sim/(base|layout|cost|policy|engine|study|pareto)|hw|traces' ;;
     sim/report) echo 'sim/(base|layout|plan|cost|policy|engine|study|tune|pareto|reproduce)|hw|traces' ;;
     sim/web) echo none ;;
     sim/serve) echo 'sim/(base|policy|web)|hw' ;;

@@ -328,12 +328,12 @@ expect "explain --phase prefill: one chunk by default" \
 
 ## reproduce
 root=$(realpath "$samples/../..")
-WAVETANK_DATA=$root run reproduce splash --json e.json --markdown fidelity.md >e.txt
+WAVETANK_DATA=$root run reproduce splash helix --json e.json --markdown fidelity.md >e.txt
 expect "reproduce: exit code" 0 $?
 expect "docs/fidelity.md is today's (make fidelity)" "" "$(diff "$root/docs/fidelity.md" fidelity.md)"
 expect "reproduce: ends in a verdict" "All $(grep -c '"kind": "exact"' e.json) exact rows agree." \
     "$(tail -1 e.txt)"
-expect "reproduce: JSON keys" "rows verdict id kind paper ours error_frac goal ok" \
+expect "reproduce: JSON keys" "rows verdict id kind paper ours error_frac goal ok note" \
     "$(keys 2 e.json) $(keys 6 e.json)"
 expect "reproduce: JSON's verdict" '  "verdict": "exact"' "$(grep '^  "verdict"' e.json)"
 expect "reproduce fits 120 columns" 1 "$(($(widest <e.txt) <= 120))"
@@ -343,6 +343,9 @@ expect "reproduce --only: that section's rows" 16 "$(grep -c '"id": "table2' o.j
 WAVETANK_DATA=$root run reproduce splash --only primitives --report r.html >r.txt
 expect "reproduce --report: one file, without scripts" "1 0 7" \
     "$(grep -c '^<!DOCTYPE html>' r.html) $(grep -c '<script\|https*:' r.html) $(grep -c 'c0.*figure5.*kv_ms: paper' r.html)"
+WAVETANK_DATA=$root run reproduce helix --only frontiers --report r.html >r.txt
+expect "reproduce helix --report: its title, two figures" "1 2" \
+    "$(grep -c '<title>The Helix paper beside' r.html) $(grep -c '<figure>' r.html)"
 mkdir -p altered/hw && cp -r "$root"/hw/models "$root"/hw/papers altered/hw
 sed -i 's/B\/T,B\/T,B\/T$/B\/T,B\/T,B/' altered/hw/papers/splash/table2.csv
 expect "reproduce: an exact row that differs" \

@@ -277,3 +277,48 @@ Test(decode, a_slower_link_takes_longer)
     decode_step(&p, 8, 1, &fast);
     NEAR((fast.exchange_s - slow.exchange_s) * 1e6, 126 * 3, 1e-9);
 }
+
+/* As above, and 1 us a row: 8 in lockstep, the last one's in 8 sub-batches of 2 us of attention. */
+Test(decode, sub_batches_hide_what_each_row_takes)
+{
+    struct fixture f;
+    struct decode_step t;
+    load_roofline(&f);
+    f.machine.exchange_row_us = 1;
+    struct decode_plan p = planned(&f, "helix:kvp=8,tpa=8,tpf=64", MILLION);
+    decode_step(&p, 8, 1, &t);
+    NEAR(t.exchange_s * 1e6, 126 * (8 + 0.0323556), 1e-4);
+    decode_step(&p, 8, 8, &t);
+    NEAR(t.exchange_s * 1e6, 126 * (1 + 0.00404444), 1e-4);
+    struct decode_plan tp = planned(&f, "tp:tpa=8,tpf=8", MILLION);
+    decode_step(&tp, 8, 1, &t);
+    NEAR(t.exchange_s, 0, 1e-18);
+}
+
+Test(decode, a_layers_own_time_is_added_to_each)
+{
+    struct fixture f;
+    struct decode_step before, after;
+    load_roofline(&f);
+    struct decode_plan p = planned(&f, "tp:tpa=8,tpf=8", MILLION);
+    decode_step(&p, 8, 1, &before);
+    f.machine.layer_us = 35;
+    decode_step(&p, 8, 1, &after);
+    NEAR((after.ttl_s - before.ttl_s) * 1e6, 126 * 35.0, 1e-6);
+}
+
+/* 64 rows choose 256 (1 - (31/32)^64) = 222.44 experts, 3.4756 of each group's 4; an expert is
+ * 3 x 7168 x 2048 / 2 B, in 58 layers. */
+Test(decode, even_experts_are_the_means)
+{
+    struct fixture f;
+    struct decode_step busiest, even;
+    load(&f, "deepseek-r1");
+    struct decode_plan p = planned(&f, "ep:dp=64,ep=64", MILLION);
+    decode_step(&p, 64, 1, &busiest);
+    f.machine.even_experts = true;
+    decode_step(&p, 64, 1, &even);
+    double more = experts_busiest(256, 8, 64, 64) - 4 * (1 - pow(31.0 / 32, 64));
+    NEAR((busiest.ffn_s - even.ffn_s) * 1e6, 58 * more * 3 * 7168 * 2048 / 2 / 8e12 * 1e6, 1e-6);
+    cr_assert_gt(more, 0.3);
+}

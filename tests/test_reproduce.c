@@ -23,8 +23,8 @@
 static void run(struct reproduction *r, const char *only)
 {
     struct err err = ERR_NONE;
-    int section = only != NULL ? reproduction_find(only, &err) : REPRODUCTION_ALL;
-    cr_assert_eq(reproduction_run(r, section, &err), 0, "%s", err.text);
+    int section = only != NULL ? reproduction_find(only, 1u << SPLASH, &err) : REPRODUCTION_ALL;
+    cr_assert_eq(reproduction_run(r, 1u << SPLASH, section, &err), 0, "%s", err.text);
 }
 
 /* 5 + 5 x 3 x 2 projections, 3 byte counts, 4 x 4 loads, 12 x 2 sizes, 1 and 4 pools, 9 x 2 limits,
@@ -376,6 +376,6 @@ Test(reproduce, tables_are_read_strictly)
 Test(reproduce, an_unknown_section_gets_a_suggestion)
 {
     struct err err = ERR_NONE;
-    cr_expect_eq(reproduction_find("switch", &err), -1);
+    cr_expect_eq(reproduction_find("switch", 1u << SPLASH, &err), -1);
     cr_expect(strstr(err.text, "did you mean \"switches\"") != NULL, "%s", err.text);
 }

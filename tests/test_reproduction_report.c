@@ -118,6 +118,45 @@ Test(reproduction_charts, a_parity_chart_has_the_paper_to_the_right_and_ours_upw
     reproduction_release(&r);
 }
 
+/* TP 1 and 8 on an axis from 1 / 1.1 to 8.8, 1.024 and 0.128 ms on one as long, both of a factor of
+ * 9.68: 330 units after 60, 272 that end at 280. */
+Test(reproduction_charts, a_helix_curve_has_its_abscissa_in_the_ids)
+{
+    struct reproduction r = {0};
+    struct sink s;
+    char mark[64];
+    rows_exact(&r, "1.024", 1.024, "helix.figure1.kv_ms.tp.1");
+    rows_exact(&r, "0.128", 0.128, "helix.figure1.kv_ms.tp.8");
+    rows_exact(&r, "0.064", 0.064, "helix.figure1.kv_ms.kvp.2");
+    sink_open(&s);
+    roofline_charts(&r, s.f);
+    sink_text(&s);
+    snprintf(mark, sizeof mark, "class=\"mark c0\" x=\"%.1f\" y=\"%.1f\"",
+             60 + 330 * log(8.8) / log(9.68), 280 - 272 * log(1.1) / log(9.68));
+    expect_has(s.text, mark);
+    expect_has(s.text, "<title>helix.figure1.kv_ms.tp.8: 0.128</title>");
+    cr_expect(strstr(s.text, "Figure 1, middle") == NULL); /* without rows no figure */
+    free(s.text);
+    reproduction_release(&r);
+}
+
+Test(reproduction_report, a_scanned_row_has_its_range_and_a_note)
+{
+    struct reproduction r = {0};
+    struct row_text text;
+    rows_scanned(&r, "1.5", 1.121, 2.38, "near 4.9", "by.%s", "collective_us");
+    row_text(&r.row[0], &text);
+    cr_expect_str_eq(r.row[0].id, "by.collective_us");
+    cr_expect_str_eq(r.row[0].ours, "1.12 to 2.38");
+    cr_expect_str_eq(text.word, "near 4.9");
+    cr_expect_str_eq(text.error, "");
+    json_t *document = reproduction_json(&r);
+    json_t *row = json_array_get(json_object_get(document, "rows"), 0);
+    cr_expect_str_eq(json_string_value(json_object_get(row, "note")), "near 4.9");
+    json_decref(document);
+    reproduction_release(&r);
+}
+
 Test(reproduction_html, opens_with_the_verdict_and_has_every_row)
 {
     static const char *const parts[] = {"<!DOCTYPE html>",
@@ -135,7 +174,7 @@ Test(reproduction_html, opens_with_the_verdict_and_has_every_row)
     rows_exact(&r, "1", 1, "one");
     rows_exact(&r, "2", 3, "two");
     rows_predicted(&r, "2", 3, 0.1, "three");
-    r.section[r.n_sections++] = (struct section){"kv-bytes", "KV & more", "About.", 0, r.n};
+    r.section[r.n_sections++] = (struct section){SPLASH, "kv-bytes", "KV & more", "About.", 0, r.n};
     sink_open(&s);
     reproduction_html(&r, s.f);
     const char *at = sink_text(&s);

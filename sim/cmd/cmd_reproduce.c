@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wavetank reproduce splash: the paper's tables and figures beside what we compute.
+ * wavetank reproduce PAPER...: papers' tables and figures beside what we compute.
  */
 #include <string.h>
 
@@ -73,18 +73,32 @@ static int report(const struct reproduction *r, const struct settings *s, struct
     return 0;
 }
 
+static int take_publications(int n_args, char **args, unsigned *of, struct err *err)
+{
+    if (n_args == 0)
+        return err_set(err, "reproduce: expected \"splash\" or \"helix\" (see --help)");
+    for (int i = 0; i < n_args; i++) {
+        int publication = publication_find(args[i], err);
+        if (publication < 0)
+            return -1;
+        *of |= 1u << publication;
+    }
+    return 0;
+}
+
 static int run(void *settings, int n_args, char **args, struct err *err)
 {
     const struct settings *s = settings;
     struct reproduction r;
+    unsigned of = 0;
     int only = REPRODUCTION_ALL;
-    if (n_args != 1 || strcmp(args[0], "splash") != 0)
-        return err_set(err, "reproduce: expected \"splash\" (see --help)");
+    if (take_publications(n_args, args, &of, err) < 0)
+        return -1;
     if (count_stdout(s) > 1)
         return err_set(err, "--json, --markdown, --report: only one of them may be \"-\"");
-    if (s->only != NULL && (only = reproduction_find(s->only, err)) < 0)
+    if (s->only != NULL && (only = reproduction_find(s->only, of, err)) < 0)
         return -1;
-    if (reproduction_run(&r, only, err) < 0)
+    if (reproduction_run(&r, of, only, err) < 0)
         return -1;
     int rc = report(&r, s, err);
     reproduction_release(&r);
@@ -93,16 +107,18 @@ static int run(void *settings, int n_args, char **args, struct err *err)
 
 const struct manual reproduce_manual = {
     .name = "reproduce",
-    .what = "set the SPLASH paper's numbers beside ours",
-    .synopsis = "reproduce splash [option]...",
-    .text = "Sets the numbers of the SPLASH paper (arXiv 2609.37626) beside ours. What\n"
-            "follows from its formulas must be equal to the last digit, else the exit code\n"
-            "is 1; what is predicted is shown with its error and a goal. Sections:",
+    .what = "set the SPLASH and Helix papers' numbers beside ours",
+    .synopsis = "reproduce PAPER... [option]...",
+    .text = "Sets the numbers of papers, splash (arXiv 2609.37626) and helix (arXiv\n"
+            "2507.07120), beside ours. What follows from their formulas must be equal to the\n"
+            "last digit, else the exit code is 1; what is predicted is shown with its error\n"
+            "and a goal. Sections:",
     .more = reproduction_list,
     .options = options,
-    .words = "splash",
+    .words = "splash helix",
     .examples = "wavetank reproduce splash\n"
-                "wavetank reproduce splash --only throughput",
+                "wavetank reproduce splash --only throughput\n"
+                "wavetank reproduce helix --report helix.html",
     .see_also = "docs/fidelity.md",
 };
 

@@ -236,9 +236,10 @@ static double partials_s(const struct layer *y, double rows)
 {
     const struct mapping *map = &y->plan->mapping;
     double bytes = rows * y->plan->partial_bytes;
-    return map->family == FAMILY_KVP
-               ? collective(y->machine, COLL_ALL_GATHER, map->kvp, bytes * map->kvp)
-               : collective(y->machine, COLL_ALL_TO_ALL, map->kvp, bytes);
+    double sent = map->family == FAMILY_KVP
+                      ? collective(y->machine, COLL_ALL_GATHER, map->kvp, bytes * map->kvp)
+                      : collective(y->machine, COLL_ALL_TO_ALL, map->kvp, bytes);
+    return map->kvp > 1 ? sent + rows * y->machine->exchange_row_us * 1e-6 : sent;
 }
 
 static int cut(const struct layer *y, int hopb, struct pipeline_part *part)
@@ -285,8 +286,10 @@ static double moe_ffn_s(const struct layer *y)
     int ep = y->plan->mapping.ep;
     double rows = (double)y->rows;
     double skew = ep > 1 && y->machine->profile ? y->machine->profile->expert_imbalance : 1;
-    double touched = min_f64(skew * experts_busiest(m->moe.experts, m->moe.topk, y->rows, ep),
-                             (double)ceil_div_i64(m->moe.experts, ep));
+    double read = y->machine->even_experts
+                      ? experts_chosen(m->moe.experts, m->moe.topk, y->rows) / ep
+                      : experts_busiest(m->moe.experts, m->moe.topk, y->rows, ep);
+    double touched = min_f64(skew * read, (double)ceil_div_i64(m->moe.experts, ep));
     double routed = skew * rows * m->moe.topk / ep;
     double flop = 2 / w->bytes_per_param * (b->expert * routed + b->shared * rows);
     double per_expert = routed * ep / m->moe.experts;
@@ -337,8 +340,8 @@ static double once_s(const struct layer *y)
         flop_s(y->machine, STAGE_HEAD, m->embedding_weights.format, 2 * params * rows, rows),
         read_s(y->machine, STAGE_HEAD, params * m->embedding_weights.bytes_per_param, rows));
     double hop = collective(y->machine, COLL_ALL_TO_ALL, 2, 2 * rows * y->row_bytes);
-    double launches =
-        profile ? (m->layers * profile->layer_launch_us + profile->step_launch_us) * 1e-6 : 0;
+    double layer_us = profile ? profile->layer_launch_us : y->machine->layer_us;
+    double launches = (m->layers * layer_us + (profile ? profile->step_launch_us : 0)) * 1e-6;
     return head + launches + (map->pp - 1) * hop;
 }
 

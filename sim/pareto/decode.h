@@ -7,6 +7,8 @@
 #ifndef SIM_PARETO_DECODE_H
 #define SIM_PARETO_DECODE_H
 
+#include <stdbool.h>
+
 #include "hw/device.h"
 #include "hw/profile.h"
 #include "sim/pareto/mapping.h"
@@ -22,6 +24,10 @@ struct decode_machine {
     double link_gb_per_s;          /* with a profile, its collectives' size-dependent part is scaled
                                       by the device's over this */
     double collective_us;
+    double exchange_row_us; /* of each row of partial outputs, besides: Fig. 3's exchange is that of
+                               one request times their number */
+    double layer_us;        /* without a profile: of a layer, beside all that is costed */
+    bool even_experts;      /* groups read the mean's number of experts, not the busiest's */
 };
 
 /* Store all weights and KV of a model in one format, without scales. */

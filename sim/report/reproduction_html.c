@@ -132,11 +132,10 @@ static void write_figures(const struct reproduction *r, const char *section, FIL
     static const struct {
         const char *section;
         void (*write)(const struct reproduction *r, FILE *out);
-    } figures[] = {{"regimes", regimes_charts},
-                   {"primitives", primitives_charts},
-                   {"switches", switches_charts},
-                   {"throughput", throughput_charts},
-                   {"end-to-end", gains_tables}};
+    } figures[] = {{"regimes", regimes_charts},     {"primitives", primitives_charts},
+                   {"switches", switches_charts},   {"throughput", throughput_charts},
+                   {"end-to-end", gains_tables},    {"roofline", roofline_charts},
+                   {"frontiers", frontiers_charts}, {"ablation", ablation_charts}};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (strcmp(figures[i].section, section) == 0)
             figures[i].write(r, out);
@@ -151,21 +150,35 @@ static void write_about(const char *about, FILE *out)
     html_p(out, "%s", about);
 }
 
+static const char *title_of(const struct reproduction *r, char *title, size_t size)
+{
+    int first = r->n_sections > 0 ? r->section[0].publication : SPLASH;
+    bool mixed = false;
+    for (int i = 1; i < r->n_sections; i++)
+        mixed = mixed || reproduction_opens(r, i);
+    if (mixed)
+        return "Papers beside wavetank";
+    snprintf(title, size, "The %s paper beside wavetank", publications[first].title);
+    return title;
+}
+
 void reproduction_html(const struct reproduction *r, FILE *out)
 {
-    char verdict[REPRODUCTION_VERDICT_SIZE];
-    html_begin(out, "The SPLASH paper beside wavetank");
+    char verdict[REPRODUCTION_VERDICT_SIZE], title[64];
+    html_begin(out, title_of(r, title, sizeof title));
     html_p(out, "%s", reproduction_verdict(r, verdict));
     write_tiles(r, out);
     write_contents(r, out);
     html_p(out,
-           "The paper: arXiv 2609.37626. Exact rows print its very digits, or those of a separate "
+           "Exact rows print a paper's very digits, or those of a separate "
            "computation where it prints none. Predicted rows have an error and a goal, on which "
            "nothing depends; a row without a paper's value is a score, a constant that was fitted "
            "or what ours has besides.");
-    html_p(out, "%s", reproduction_missing);
     for (int i = 0; i < r->n_sections; i++) {
         const struct section *s = &r->section[i];
+        const struct publication *of = &publications[s->publication];
+        if (reproduction_opens(r, i))
+            html_p(out, "The %s paper is %s. %s", of->title, of->source, of->missing);
         fprintf(out, "<h2 id=\"%s\">", s->name);
         html_text(out, s->title);
         fputs("</h2>\n", out);

@@ -10,6 +10,8 @@
 
 static const char *word_of(const struct row *row)
 {
+    if (row->note[0] != '\0')
+        return row->note;
     if (row->kind == ROW_EXACT)
         return row->ok ? "exact" : "DIFFERS";
     if (row->ours[0] == '\0')
@@ -79,28 +81,32 @@ void reproduction_print(const struct reproduction *r, FILE *out)
     print_verdict(r, out);
 }
 
-const char reproduction_missing[] =
-    "Not reproduced: the gain of 1.3 to 1.73 times over fixed layouts, which follows from no\n"
-    "table of the paper and for which no load is described (the last section has ours, on loads\n"
-    "of ours); '11.3 GiB for all 78 layers' (78 x 145.73 MiB are 11.1); quantiles other than\n"
-    "p50; TTFT and the admission studies.\n";
-
 static const char intro[] =
-    "# Fidelity: the SPLASH paper beside wavetank\n\n"
-    "Written by `make fidelity` (`wavetank reproduce splash --markdown`); do not edit. Exact\n"
+    "# Fidelity: two papers beside wavetank\n\n"
+    "Written by `make fidelity` (`wavetank reproduce splash helix --markdown`); do not edit. "
+    "Exact\n"
     "rows print the very digits of the paper, or of a separate computation where the paper\n"
     "prints none, and tests hold them to it:\n"
-    "[hw/papers/splash](../hw/papers/splash/README.md) has these numbers. Predicted rows have\n"
+    "[hw/papers/splash](../hw/papers/splash/README.md) and\n"
+    "[hw/papers/helix](../hw/papers/helix/README.md) have these numbers. Predicted rows have\n"
     "an error and a goal, on which nothing depends; a row without a paper's value is a score,\n"
     "a constant that was fitted or what ours has besides.\n\n";
 
+bool reproduction_opens(const struct reproduction *r, int section)
+{
+    return section == 0 || r->section[section].publication != r->section[section - 1].publication;
+}
+
 void reproduction_markdown(const struct reproduction *r, FILE *out)
 {
-    fprintf(out, "%s%s\n", intro, reproduction_missing);
+    fputs(intro, out);
     print_verdict(r, out);
     for (int i = 0; i < r->n_sections; i++) {
         const struct section *s = &r->section[i];
-        fprintf(out, "\n## %s\n\n%s\n\n```\n", s->title, s->about);
+        const struct publication *of = &publications[s->publication];
+        if (reproduction_opens(r, i))
+            fprintf(out, "\n## The %s paper (%s)\n\n%s", of->title, of->source, of->missing);
+        fprintf(out, "\n### %s\n\n%s\n\n```\n", s->title, s->about);
         print_rows(r, s, out);
         fputs("```\n", out);
     }
@@ -131,6 +137,8 @@ static json_t *row_json(const struct row *row)
     json_object_set_new(obj, "error_frac", number_or_null(row->error_frac));
     json_object_set_new(obj, "goal", number_or_null(row->goal));
     json_object_set_new(obj, "ok", json_boolean(row->ok));
+    if (row->note[0] != '\0')
+        json_object_set_new(obj, "note", json_string(row->note));
     return obj;
 }
 

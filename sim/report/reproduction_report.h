@@ -16,13 +16,13 @@ enum { REPRODUCTION_VERDICT_SIZE = 80 };
 
 /* A sentence; in `buf`, which is returned. Empty without exact rows. */
 char *reproduction_verdict(const struct reproduction *r, char buf[REPRODUCTION_VERDICT_SIZE]);
-/* What the paper has and we do not. */
-extern const char reproduction_missing[];
+/* Whether a section is the first of its publication. */
+bool reproduction_opens(const struct reproduction *r, int section);
 
 /* What a row's last columns show; "" for nothing. */
 struct row_text {
     char error[PERCENT_SIZE], goal[32];
-    const char *word; /* exact, DIFFERS, met, missed */
+    const char *word; /* exact, DIFFERS, met, missed, or the row's note */
 };
 void row_text(const struct row *row, struct row_text *out);
 

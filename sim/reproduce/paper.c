@@ -11,6 +11,8 @@
 #include "sim/base/mem.h"
 #include "sim/base/units.h"
 
+static const char helix_folder[] = "helix/";
+
 enum { NAMES_BYTES = 256, COLUMNS_MAX = 16 };
 
 /* What the caller expects of a file. */
@@ -94,7 +96,11 @@ int paper_load(struct paper *p, const char *table, const char *columns, struct e
     struct lines in;
     char path[4096];
     *p = (struct paper){.columns = s.columns};
-    if (catalog_path("splash", table, path, sizeof path, err) < 0 || lines_open(&in, path, err) < 0)
+    bool helix = strncmp(table, helix_folder, strlen(helix_folder)) == 0;
+    if (helix)
+        table += strlen(helix_folder);
+    if (catalog_path(helix ? "helix" : "splash", table, path, sizeof path, err) < 0 ||
+        lines_open(&in, path, err) < 0)
         return -1;
     int rc = read_rows(p, &s, &in, err);
     lines_close(&in);

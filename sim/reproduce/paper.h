@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A table of a paper: a CSV of hw/papers/splash, read whole. Comments ('#') come first; fields have
+ * A table of a paper: a CSV of hw/papers, read whole. Comments ('#') come first; fields have
  * no quotes.
  */
 #ifndef SIM_REPRODUCE_PAPER_H
@@ -14,7 +14,8 @@ struct paper {
 };
 
 /* `columns` are the header's names, which must be just these: "src,dst|weight_ms,kv_ms"; those
- * after the bar hold numbers. Free with paper_release(). */
+ * after the bar hold numbers. A table is SPLASH's unless its name says whose: "helix/figure1". Free
+ * with paper_release(). */
 int paper_load(struct paper *p, const char *table, const char *columns, struct err *err);
 void paper_release(struct paper *p);
 

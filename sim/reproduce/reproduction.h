@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The SPLASH paper's numbers beside ours. A section is one table or figure, or a family of them. An
+ * The numbers of two papers beside ours. A section is one table or figure, or a family of them. An
  * exact row must print the paper's very digits; a predicted one has an error, and a goal that
  * nothing depends on.
  */
@@ -23,9 +23,24 @@ struct row {
     double error_frac; /* ours / paper - 1; NAN for words and without a paper's value */
     double goal;       /* of the error, or of `ours` when the paper has no value; NAN: none */
     bool ok;           /* exact: equal; predicted: the goal is met, or there is none */
+    char note[24];     /* instead of a verdict; "" without */
 };
 
+enum { SPLASH, HELIX, PUBLICATIONS };
+
+struct publication {
+    const char *name, *title; /* "splash", "SPLASH" */
+    const char *source;
+    const char *missing; /* what it has and we do not */
+};
+
+extern const struct publication publications[PUBLICATIONS];
+
+/* Its number, or -1 with a message. */
+int publication_find(const char *name, struct err *err);
+
 struct section {
+    int publication;
     const char *name, *title;
     const char *about; /* what was computed and how; where and why we miss; paragraphs */
     size_t first, n;   /* its rows */
@@ -42,13 +57,13 @@ struct reproduction {
 
 enum { REPRODUCTION_ALL = -1 };
 
-/* A section by name; -1 with a message that lists them when there is none. */
-int reproduction_find(const char *name, struct err *err);
+/* A section of the publications in `of` (bits) by name; -1 with a message when there is none. */
+int reproduction_find(const char *name, unsigned of, struct err *err);
 /* A line a section: name and title. */
 void reproduction_list(FILE *out);
 
-/* Compute every section, or one. */
-int reproduction_run(struct reproduction *r, int only, struct err *err);
+/* Compute every section of the publications in `of` (bits), or one. */
+int reproduction_run(struct reproduction *r, unsigned of, int only, struct err *err);
 void reproduction_release(struct reproduction *r);
 
 /* A row by its id, or NULL. */

@@ -25,10 +25,26 @@ void rows_figure(struct reproduction *r, double ours, double goal, bool ok, cons
 void rows_unpredicted(struct reproduction *r, const char *paper, const char *id, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* From `low` to `high`, as one assumption is varied; `note` says where that is the paper's value.
+ */
+void rows_scanned(struct reproduction *r, const char *paper, double low, double high,
+                  const char *note, const char *id, ...) __attribute__((format(printf, 6, 7)));
+
 typedef int section_fn(struct reproduction *r, struct err *err);
 section_fn reproduce_projections, reproduce_kv_bytes, reproduce_loads, reproduce_pools;
 section_fn reproduce_regimes, reproduce_manifest;
 section_fn reproduce_primitives, reproduce_switches, reproduce_throughput;
 section_fn reproduce_end_to_end;
+section_fn reproduce_roofline, reproduce_overlap_example, reproduce_frontiers, reproduce_ablation;
+section_fn reproduce_assumptions;
+
+/* A section before it is computed; `about` as in struct section. */
+struct section_source {
+    const char *name, *title, *about;
+    section_fn *run;
+};
+
+enum { HELIX_SECTIONS = 5 };
+extern const struct section_source helix_sections[HELIX_SECTIONS];
 
 #endif
