@@ -40,8 +40,8 @@ may_include() {
     sim/pareto) echo 'sim/(base|layout)|hw' ;;
     sim/tune) echo sim/base ;;
     sim/reproduce) echo 'sim/(base|layout|cost|policy|engine|study|pareto)|hw|traces' ;;
-    sim/report) echo 'sim/(base|layout|plan|cost|policy|engine|study|tune|pareto|reproduce)|hw|traces' ;;
     sim/web) echo none ;;
+    sim/report) echo 'sim/(base|layout|plan|cost|policy|engine|study|tune|pareto|reproduce|web)|hw|traces' ;;
     sim/serve) echo 'sim/(base|policy|web)|hw' ;;
     sim/cmd) echo 'sim/[a-z]*|hw|traces|workloads' ;;
     replay) echo 'sim/(base|layout|plan)|hw|kernels' ;;

@@ -13,12 +13,18 @@ echo 'leak:libcriterion' >"$log/lsan.supp"
 export LSAN_OPTIONS=suppressions=$log/lsan.supp:print_suppressions=0
 export ASAN_OPTIONS=log_path=$log/san/report UBSAN_OPTIONS=log_path=$log/san/report:print_stacktrace=1
 
+scripts="whatif policies replay serve tune validation cli terminal invalid golden report pareto studies launch"
 run_suite() {
-    local out=$2/$(basename "$1").txt
-    "$1" >"$out" 2>&1 || echo "exit $?" >>"$out"
+    local out=$3/$(basename "$2" .sh).txt
+    case $2 in
+    *.sh) bash "$2" "$1/bin/wavetank" >"$out" 2>&1 ;;
+    *) "$2" >"$out" 2>&1 || echo "exit $?" >>"$out" ;;
+    esac
 }
 export -f run_suite
-printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} bash -c 'run_suite "$1" "$2"' _ {} "$log"
+# The long ones first.
+{ printf 'tests/%s.sh\n' $scripts; printf '%s\n' "$@"; } |
+    xargs -P "$(nproc)" -I{} bash -c 'run_suite "$@"' _ "$build" {} "$log"
 
 passed=0 failed=0
 # Count one suite and show its output when something in it failed: NAME PASSED FAILED OUTPUT
@@ -39,9 +45,8 @@ for test; do
     count "${name#test_}" "$ok" "$bad" "$out"
 done
 
-for script in cli policies invalid golden pareto tune studies whatif replay launch validation terminal serve; do
+for script in $scripts; do
     out=$log/$script.txt
-    bash "tests/$script.sh" "$build/bin/wavetank" >"$out" 2>&1
     read -r ok bad < <(tail -1 "$out" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
     count "$script" "${ok:-0}" "${bad:-1}" "$out"
 done

@@ -184,7 +184,8 @@ Test(reproduction_html, opens_with_the_verdict_and_has_every_row)
         at = found != NULL ? found : at;
     }
     cr_expect(strstr(s.text, "<script") == NULL);
-    cr_expect(strstr(s.text, "http") == NULL);
+    cr_expect(strstr(s.text, "http:") == NULL);
+    cr_expect(strstr(s.text, "https:") == NULL);
     free(s.text);
     reproduction_release(&r);
 }

@@ -8,14 +8,17 @@
 #include "sim/base/file.h"
 #include "sim/base/mem.h"
 #include "sim/cmd/cmd.h"
+#include "sim/cmd/command_text.h"
 #include "sim/cmd/fit_output.h"
 #include "sim/cmd/fit_speeds.h"
+#include "sim/cmd/version.h"
 #include "sim/report/fit_text.h"
 #include "sim/study/fit.h"
 #include "traces/reader.h"
 
 struct settings {
-    const char *model, *cluster, *base, *collectives, *decode_layout, *name, *out;
+    const char *model, *cluster, *base, *collectives, *decode_layout, *name, *out, *report;
+    char *command; /* no option: how the page was asked for */
 };
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -37,6 +40,8 @@ static const struct opt options[] = {
      "each row decodes in its own"},
     {"name", 0, OPT_STR, FIELD(name), "NAME", NULL, 0, 0, NULL,
      "the new profile's name; without it the file's, less .json"},
+    {"report", 0, OPT_STR, FIELD(report), "FILE", NULL, 0, 0, NULL,
+     "write the fit as one HTML page: predictions beside measurements"},
     {0},
 };
 
@@ -137,31 +142,52 @@ static int write_collectives(struct fit *f, const struct fit_data *d, const stru
     return rc;
 }
 
-static int print(const struct fit *f, const struct fit_data *d, struct err *err)
+static int write_all(const struct fit *f, const struct fit_data *d, const struct profile *base,
+                     const struct fit_destination *to, struct err *err)
 {
-    struct outfile o;
-    if (outfile_open(&o, "-", err) < 0)
-        return -1;
-    fit_text_print(f, d, o.f);
-    return outfile_commit(&o, err);
+    int n;
+    size_t size;
+    char **source = fit_sources(f, d, base, &n), *text;
+    struct fit_pairs pairs;
+    FILE *tables = open_memstream(&text, &size);
+    fit_text_print(f, d, tables);
+    fclose(tables);
+    fit_pairs_of_plans(&pairs, f, d);
+    int rc = fit_output_write(to, &f->profile, source, n, text, &pairs, err);
+    fit_pairs_release(&pairs);
+    free(text);
+    return rc;
 }
 
-static int fit_plans(const struct fit_data *d, const struct profile *base, const char *name,
-                     const char *output, FILE *out, struct err *err)
+static int fit_plans(const struct fit_data *d, const struct profile *base,
+                     const struct fit_destination *to, struct err *err)
 {
     struct fit f;
     if (fit_run(&f, d, base, err) < 0)
         return -1;
-    snprintf(f.profile.name, sizeof f.profile.name, "%s", name);
+    snprintf(f.profile.name, sizeof f.profile.name, "%s", to->name);
     snprintf(f.profile.kind, sizeof f.profile.kind, "measured");
-    int rc = write_collectives(&f, d, base, output, err);
-    if (rc == 0) {
-        int n;
-        char **source = fit_sources(&f, d, base, &n);
-        fit_output_profile(&f.profile, source, n, out);
-        rc = print(&f, d, err);
-    }
+    int rc = write_collectives(&f, d, base, to->path, err);
+    if (rc == 0)
+        rc = write_all(&f, d, base, to, err);
     fit_release(&f);
+    return rc;
+}
+
+static int fit_input(const struct settings *s, const struct input *in, const struct profile *base,
+                     struct fit_destination *to, struct err *err)
+{
+    json_t *options_json = opt_dump(options, s);
+    const struct page_fact facts[] = {{"model", s->model},      {"cluster", s->cluster},
+                                      {"profile", to->name},    {"base", base->name},
+                                      {"written to", to->path}, {0}};
+    to->about = (struct page_about){.fact = facts,
+                                    .version = "wavetank " WAVETANK_VERSION,
+                                    .command = s->command,
+                                    .options = options_json};
+    int rc = in->is_table ? fit_speeds(&in->speeds, base, to, err)
+                          : fit_plans(&in->plans, base, to, err);
+    json_decref(options_json);
     return rc;
 }
 
@@ -169,15 +195,24 @@ static int fit_plans(const struct fit_data *d, const struct profile *base, const
 static int fit_to_file(const struct settings *s, const struct input *in, const struct profile *base,
                        struct err *err)
 {
-    struct outfile o;
+    struct outfile profile = {0}, page = {0};
     char name[CATALOG_NAME_SIZE];
-    if (fit_output_name(s->name, s->out, name, err) < 0 || outfile_open(&o, s->out, err) < 0)
+    if (fit_output_name(s->name, s->out, name, err) < 0 || outfile_open(&profile, s->out, err) < 0)
         return -1;
-    int rc = in->is_table ? fit_speeds(&in->speeds, base, name, s->out, o.f, err)
-                          : fit_plans(&in->plans, base, name, s->out, o.f, err);
-    if (rc == 0)
-        return outfile_commit(&o, err);
-    outfile_abort(&o);
+    int rc = s->report != NULL ? outfile_open(&page, s->report, err) : 0;
+    if (rc == 0) {
+        struct fit_destination to = {.name = name,
+                                     .path = s->out,
+                                     .profile = profile.f,
+                                     .page = page.f,
+                                     .page_is_stdout = s->report && strcmp(s->report, "-") == 0};
+        rc = fit_input(s, in, base, &to, err);
+    }
+    if (rc == 0 && s->report != NULL)
+        rc = outfile_commit(&page, err);
+    rc = rc == 0 ? outfile_commit(&profile, err) : rc;
+    outfile_abort(&page);
+    outfile_abort(&profile);
     return rc;
 }
 
@@ -236,6 +271,8 @@ const struct manual fit_manual = {
 
 int cmd_fit(int argc, char **argv)
 {
-    struct settings settings = {0};
-    return cmd_main(&fit_manual, &settings, run, argc, argv);
+    struct settings settings = {.command = command_text(argc, argv)};
+    int rc = cmd_main(&fit_manual, &settings, run, argc, argv);
+    free(settings.command);
+    return rc;
 }

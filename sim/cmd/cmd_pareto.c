@@ -10,6 +10,10 @@
 #include "sim/base/mem.h"
 #include "sim/base/units.h"
 #include "sim/cmd/cmd.h"
+#include "sim/cmd/command_text.h"
+#include "sim/cmd/profile_about.h"
+#include "sim/cmd/version.h"
+#include "sim/report/pareto_html.h"
 #include "sim/report/pareto_json.h"
 #include "sim/report/pareto_text.h"
 #include "sim/report/result_json.h"
@@ -19,10 +23,11 @@ enum { CONTEXT_MAX_TOKENS = 1 << 28, CONTEXTS_MAX = 16, BATCH_MAX = 1 << 24 };
 struct settings {
     const char *model, *cluster, *profile;
     int64_t context, threads, rows;
-    const char *contexts, *batch, *gpus, *families, *baseline, *explain, *csv, *json;
+    const char *contexts, *batch, *gpus, *families, *baseline, *explain, *csv, *json, *report;
     int precision;
     double link_gb_per_s, collective_us;
     bool ideal, no_hopb, sensitivity;
+    char *command; /* no option: how the page was asked for */
 };
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -70,6 +75,8 @@ static const struct opt options[] = {
      "write every configuration (of --context) as CSV; skips none"},
     {"json", 0, OPT_STR, FIELD(json), "FILE", NULL, 0, 0, NULL,
      "write the result as JSON (\"-\": standard output, without the tables)"},
+    {"report", 0, OPT_STR, FIELD(report), "FILE", NULL, 0, 0, NULL,
+     "write the result as one HTML page with its frontiers drawn"},
     {0},
 };
 
@@ -330,13 +337,22 @@ static int print(const struct findings *f, const struct space *s, const struct s
 
 /* The files asked for, opened before the search: a path that is no good is told at once. */
 struct outputs {
-    struct outfile csv, json;
+    struct outfile csv, json, page;
 };
+
+static bool takes_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
 
 static int open_outputs(struct outputs *out, const struct settings *o, struct err *err)
 {
     if (o->explain != NULL)
         return 0;
+    if (takes_stdout(o->json) && takes_stdout(o->report))
+        return err_set(err, "--json, --report: only one of them may be \"-\"");
+    if (o->report != NULL && outfile_open(&out->page, o->report, err) < 0)
+        return -1;
     if (o->csv != NULL && outfile_open(&out->csv, o->csv, err) < 0)
         return -1;
     return o->json != NULL ? outfile_open(&out->json, o->json, err) : 0;
@@ -350,10 +366,48 @@ static int write_json(const struct findings *f, struct outfile *out, struct err 
     return outfile_commit(out, err);
 }
 
+/* To be freed. */
+static char *cluster_text(const struct space *s)
+{
+    char memory[32];
+    units_bytes(s->cluster.device.memory_bytes, memory, sizeof memory);
+    return xasprintf("%s of %s, %s each, links of %.6g GB/s", s->cluster.name,
+                     s->cluster.device.name, memory, s->machine.link_gb_per_s);
+}
+
+static void print_page(const struct findings *f, const struct space *s, const struct settings *o,
+                       FILE *out)
+{
+    char *cluster = cluster_text(s), context[32];
+    struct profile_about profile = {0};
+    json_t *result = pareto_json(f->study, f->n, f->swept ? f->sweep : NULL);
+    json_t *options_json = opt_dump(options, o);
+    units_count(o->context, context, sizeof context);
+    if (!o->ideal)
+        profile_about_open(&profile, o->profile ? o->profile : s->cluster.profile);
+    const struct page_fact facts[] = {
+        {"model", s->model.name},
+        {"cluster", cluster},
+        {"profile", o->ideal ? "none: peaks are reached, links are bandwidth" : profile.text},
+        {"context, tokens", context},
+        {0}};
+    const struct pareto_page page = {
+        .about = {facts, "wavetank " WAVETANK_VERSION, o->command, profile.source, options_json},
+        .study = f->study,
+        .n = f->n,
+        .sweep = f->swept ? f->sweep : NULL,
+        .result = result,
+    };
+    pareto_html(&page, out);
+    profile_about_close(&profile);
+    json_decref(options_json);
+    json_decref(result);
+    free(cluster);
+}
+
 static int tell(const struct findings *found, struct outputs *out, const struct space *s,
                 const struct settings *o, struct err *err)
 {
-    bool only_json = o->json != NULL && strcmp(o->json, "-") == 0;
     int rc = 0;
     if (o->csv != NULL) {
         pareto_csv(&found->search[0], out->csv.f);
@@ -361,7 +415,12 @@ static int tell(const struct findings *found, struct outputs *out, const struct 
     }
     if (rc == 0 && o->json != NULL)
         rc = write_json(found, &out->json, err);
-    return rc == 0 && !only_json ? print(found, s, o, err) : rc;
+    if (rc == 0 && o->report != NULL) {
+        print_page(found, s, o, out->page.f);
+        rc = outfile_commit(&out->page, err);
+    }
+    return rc == 0 && !takes_stdout(o->json) && !takes_stdout(o->report) ? print(found, s, o, err)
+                                                                         : rc;
 }
 
 static int search_and_tell(const struct space *s, const struct settings *o, struct outputs *out,
@@ -397,6 +456,7 @@ static int work(const struct settings *o, const struct ranks *ranks, struct err 
         rc = search_and_tell(&s, o, &out, ranks, err);
     outfile_abort(&out.csv);
     outfile_abort(&out.json);
+    outfile_abort(&out.page);
     profile_release(&s.profile);
     return rc;
 }
@@ -430,6 +490,8 @@ const struct manual pareto_manual = {
 
 int cmd_pareto(int argc, char **argv)
 {
-    struct settings settings = {0};
-    return cmd_main(&pareto_manual, &settings, run, argc, argv);
+    struct settings settings = {.command = command_text(argc, argv)};
+    int rc = cmd_main(&pareto_manual, &settings, run, argc, argv);
+    free(settings.command);
+    return rc;
 }

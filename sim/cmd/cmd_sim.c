@@ -8,10 +8,11 @@
 #include "sim/base/file.h"
 #include "sim/base/json.h"
 #include "sim/base/mem.h"
-#include "sim/base/units.h"
 #include "sim/cmd/cmd.h"
+#include "sim/cmd/command_text.h"
 #include "sim/cmd/plan_recorder.h"
 #include "sim/cmd/scenario.h"
+#include "sim/cmd/sim_output.h"
 #include "sim/cmd/version.h"
 #include "sim/report/requests_csv.h"
 #include "sim/report/result_json.h"
@@ -19,7 +20,7 @@
 
 struct settings {
     struct scenario_options run;
-    const char *scenario, *json, *requests, *plan;
+    const char *scenario, *json, *report, *requests, *plan;
     struct plan_options plan_options;
     struct timeline_options timeline;
 };
@@ -34,6 +35,8 @@ static const struct opt options[] = {
      "JSON object of options, or a result that holds one; the command line wins"},
     {"json", 0, OPT_STR, FIELD(json), "FILE", NULL, 0, 0, NULL,
      "write the result as JSON (\"-\": standard output, without the tables)"},
+    {"report", 0, OPT_STR, FIELD(report), "FILE", NULL, 0, 0, NULL,
+     "write the result as one HTML page with charts of what every policy did over time"},
     {"requests", 0, OPT_STR, FIELD(requests), "FILE", NULL, 0, 0, NULL,
      "write one CSV row per request and policy"},
     {"plan", 0, OPT_STR, FIELD(plan), "FILE", NULL, 0, 0, NULL,
@@ -47,8 +50,9 @@ static const struct opt options[] = {
 };
 
 /* Results do not depend on these, so that equal runs give equal results wherever they go. */
-static const char *const file_options[] = {
-    "scenario", "json", "requests", "plan", "timeline", "timeline_from_s", "timeline_to_s"};
+static const char *const file_options[] = {"scenario",        "json",         "report",
+                                           "requests",        "plan",         "timeline",
+                                           "timeline_from_s", "timeline_to_s"};
 
 enum { N_FILE_OPTIONS = sizeof file_options / sizeof *file_options };
 
@@ -59,7 +63,9 @@ struct session {
     struct scenario scenario;
     struct plan_recorder recorder;
     struct timeline timeline;
-    struct outfile json, requests, plan;
+    char *command;
+    struct course **course; /* of every run, for the page; else NULL */
+    struct outfile json, page, requests, plan;
 };
 
 /* A result has its own scenario in it. */
@@ -102,9 +108,9 @@ static int parse(struct session *s, int argc, char **argv, int *n_args, bool *he
 
 static int count_stdout(const struct settings *s)
 {
-    const char *const path[] = {s->json, s->requests, s->plan, s->timeline.path};
+    const char *const path[] = {s->json, s->report, s->requests, s->plan, s->timeline.path};
     int n = 0;
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof path / sizeof *path; i++)
         n += path[i] != NULL && strcmp(path[i], "-") == 0;
     return n;
 }
@@ -135,8 +141,8 @@ static int check_plan(struct settings *s, struct err *err)
 static int check(struct settings *s, struct err *err)
 {
     if (count_stdout(s) > 1)
-        return err_set(err,
-                       "--json, --requests, --plan, --timeline: only one of them may be \"-\"");
+        return err_set(err, "--json, --report, --requests, --plan, --timeline: only one of them "
+                            "may be \"-\"");
     if (scenario_check(&s->run, err) < 0 || timeline_check(&s->timeline, is_one_run(s), err) < 0)
         return -1;
     return check_plan(s, err);
@@ -151,7 +157,7 @@ static int open_output(struct outfile *o, const char *path, struct err *err)
 static int open_outputs(struct session *s, struct err *err)
 {
     const struct settings *set = &s->settings;
-    if (open_output(&s->json, set->json, err) < 0 ||
+    if (open_output(&s->json, set->json, err) < 0 || open_output(&s->page, set->report, err) < 0 ||
         open_output(&s->requests, set->requests, err) < 0 ||
         open_output(&s->plan, set->plan, err) < 0)
         return -1;
@@ -173,78 +179,36 @@ static void record_step(void *session, const struct step_record *r)
 
 static void record_span(void *session, const struct span_record *r)
 {
-    timeline_span(&((struct session *)session)->timeline, r);
+    struct session *s = session;
+    if (s->settings.timeline.path != NULL)
+        timeline_span(&s->timeline, r);
+    if (s->course != NULL)
+        course_span(s->course[s->scenario.lineup.running], r);
+}
+
+static void watch_courses(struct session *s)
+{
+    const struct engine_config *c = &s->settings.run.engine;
+    int n = s->scenario.lineup.n_runs;
+    s->course = xcalloc((size_t)n, sizeof *s->course);
+    for (int i = 0; i < n; i++)
+        s->course[i] = course_new((int)(c->replicas + c->prefill_replicas));
 }
 
 static int run_lineup(struct session *s, struct err *err)
 {
     struct engine_observer observer = {
         .step = s->plan.f != NULL ? record_step : NULL,
-        .span = s->settings.timeline.path != NULL ? record_span : NULL,
+        .span = s->settings.timeline.path != NULL || s->page.f != NULL ? record_span : NULL,
         .context = s,
     };
+    if (s->page.f != NULL)
+        watch_courses(s);
     if (scenario_run(&s->scenario, &observer, err) < 0)
         return -1;
     if (s->plan.f != NULL && s->recorder.written == 0)
         fputs("wavetank: --plan: no step was selected\n", stderr);
     return 0;
-}
-
-static void count_tokens(const struct trace *t, int64_t *input_tokens, int64_t *output_tokens)
-{
-    *input_tokens = *output_tokens = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        *input_tokens += t->request[i].input_tokens;
-        *output_tokens += t->request[i].output_tokens;
-    }
-}
-
-static json_t *trace_json(const struct trace *t)
-{
-    int64_t input_tokens, output_tokens, skipped = 0;
-    json_t *obj = json_object(), *path = json_string(t->path);
-    count_tokens(t, &input_tokens, &output_tokens);
-    for (int i = 0; i < SKIP_COUNT; i++)
-        skipped += t->skipped[i];
-    json_object_set_new(obj, "path", path != NULL ? path : json_string("(not UTF-8)"));
-    json_object_set_new(obj, "format", json_string(t->format));
-    json_object_set_new(obj, "requests", json_integer((json_int_t)t->n));
-    json_object_set_new(obj, "skipped", json_integer(skipped));
-    json_object_set_new(obj, "span_s", json_num(ps_to_s(t->last_ps)));
-    json_object_set_new(obj, "input_tokens_total", json_integer(input_tokens));
-    json_object_set_new(obj, "output_tokens_total", json_integer(output_tokens));
-    return obj;
-}
-
-static json_t *run_json(const struct session *s, const struct summary *summary, int i)
-{
-    const struct summary_row *row = &summary->row[i];
-    const struct setup *setup = &s->scenario.setup;
-    const struct run_result *yardstick = summary_yardstick(summary);
-    json_t *run = result_json(row->policy, row->result, setup->layout, setup->n_layouts);
-    double frac;
-    if (yardstick != NULL)
-        json_object_set_new(run, "regret_frac",
-                            summary_regret(row->result, yardstick, &frac) ? json_num(frac)
-                                                                          : json_null());
-    return run;
-}
-
-static void write_json(const struct session *s, const struct summary *summary, FILE *out)
-{
-    json_t *doc = json_object(), *runs = json_array(), *set = opt_dump(options, &s->settings);
-    for (int i = 0; i < N_FILE_OPTIONS; i++)
-        json_object_del(set, file_options[i]);
-    for (int i = 0; i < summary->n; i++)
-        json_array_append_new(runs, run_json(s, summary, i));
-    json_object_set_new(doc, "wavetank", json_string(WAVETANK_VERSION));
-    json_object_set_new(doc, "trace", trace_json(&s->scenario.trace));
-    json_object_set_new(doc, "model", json_string(s->scenario.setup.model.name));
-    json_object_set_new(doc, "cluster", json_string(s->scenario.setup.cluster.name));
-    json_object_set_new(doc, "scenario", set);
-    json_object_set_new(doc, "runs", runs);
-    result_json_write(doc, out);
-    json_decref(doc);
 }
 
 static void write_requests(const struct session *s, const struct summary *summary, FILE *out)
@@ -254,29 +218,34 @@ static void write_requests(const struct session *s, const struct summary *summar
         requests_csv_run(out, summary->row[i].policy, s->scenario.request, summary->row[i].result);
 }
 
-static void print_trace(const struct trace *t, FILE *out)
+static void write_page(const struct session *s, const struct sim_output *o, const json_t *result)
 {
-    int64_t input_tokens, output_tokens;
-    char requests[32], span[32], input[32], output[32];
-    count_tokens(t, &input_tokens, &output_tokens);
-    fprintf(out,
-            "trace    %s (%s)\n"
-            "         %s requests over %s, %s input and %s output tokens\n",
-            t->path, t->format, units_count((int64_t)t->n, requests, sizeof requests),
-            units_time(t->last_ps, span, sizeof span),
-            units_count(input_tokens, input, sizeof input),
-            units_count(output_tokens, output, sizeof output));
+    const struct lineup *l = &s->scenario.lineup;
+    struct sim_course *course = xcalloc((size_t)l->n_runs, sizeof *course);
+    for (int i = 0; i < l->n_runs; i++)
+        course[i] = (struct sim_course){l->run[i].policy, s->course[i]};
+    sim_output_page(o, result, course, l->n_runs, s->command, s->page.f);
+    free(course);
 }
 
-static int print_tables(const struct session *s, const struct summary *summary, struct err *err)
+static void write_results(const struct session *s, const struct sim_output *o)
+{
+    if (s->json.f == NULL && s->page.f == NULL)
+        return;
+    json_t *result = sim_output_json(o);
+    if (s->json.f != NULL)
+        result_json_write(result, s->json.f);
+    if (s->page.f != NULL)
+        write_page(s, o, result);
+    json_decref(result);
+}
+
+static int print_tables(const struct sim_output *output, struct err *err)
 {
     struct outfile o;
     if (outfile_open(&o, "-", err) < 0)
         return -1;
-    print_trace(&s->scenario.trace, o.f);
-    setup_print(&s->scenario.setup, o.f);
-    fputc('\n', o.f);
-    summary_print(summary, o.f);
+    sim_output_tables(output, o.f);
     return outfile_commit(&o, err);
 }
 
@@ -285,11 +254,40 @@ static int commit(struct outfile *o, struct err *err)
     return o->f != NULL ? outfile_commit(o, err) : 0;
 }
 
+static json_t *scenario_of(const struct settings *set)
+{
+    json_t *scenario = opt_dump(options, set);
+    for (int i = 0; i < N_FILE_OPTIONS; i++)
+        json_object_del(scenario, file_options[i]);
+    return scenario;
+}
+
+static int write_all(struct session *s, const struct summary *summary, struct err *err)
+{
+    const struct scenario *run = &s->scenario;
+    const char *profile = s->settings.run.setup.profile;
+    json_t *scenario = scenario_of(&s->settings);
+    const struct sim_output output = {&run->setup, &run->trace, summary, scenario,
+                                      profile != NULL ? profile : run->setup.cluster.profile};
+    write_results(s, &output);
+    if (s->requests.f != NULL)
+        write_requests(s, summary, s->requests.f);
+    int rc = commit(&s->json, err);
+    rc = rc == 0 ? commit(&s->page, err) : rc;
+    rc = rc == 0 ? commit(&s->requests, err) : rc;
+    rc = rc == 0 ? commit(&s->plan, err) : rc;
+    rc = rc == 0 ? timeline_close(&s->timeline, run->request, summary->row[0].result, err) : rc;
+    if (rc == 0 && count_stdout(&s->settings) == 0)
+        rc = print_tables(&output, err);
+    json_decref(scenario);
+    return rc;
+}
+
 static int report(struct session *s, struct err *err)
 {
     const struct scenario *scenario = &s->scenario;
     struct summary_row *row = xcalloc((size_t)scenario->lineup.n, sizeof *row);
-    struct summary summary = {
+    const struct summary summary = {
         .row = row,
         .n = scenario->lineup.n,
         .layouts = scenario->setup.layout,
@@ -297,16 +295,7 @@ static int report(struct session *s, struct err *err)
         .has_slo = scenario_has_slo(&s->settings.run),
     };
     lineup_rows(&scenario->lineup, row);
-    if (s->json.f != NULL)
-        write_json(s, &summary, s->json.f);
-    if (s->requests.f != NULL)
-        write_requests(s, &summary, s->requests.f);
-    int rc = commit(&s->json, err);
-    rc = rc == 0 ? commit(&s->requests, err) : rc;
-    rc = rc == 0 ? commit(&s->plan, err) : rc;
-    rc = rc == 0 ? timeline_close(&s->timeline, s->scenario.request, row[0].result, err) : rc;
-    if (rc == 0 && count_stdout(&s->settings) == 0)
-        rc = print_tables(s, &summary, err);
+    int rc = write_all(s, &summary, err);
     free(row);
     return rc;
 }
@@ -326,7 +315,12 @@ static int run(struct session *s, int n_args, char **args, struct err *err)
 
 static void release(struct session *s)
 {
+    for (int i = 0; s->course != NULL && i < s->scenario.lineup.n_runs; i++)
+        course_free(s->course[i]);
+    free(s->course);
+    free(s->command);
     outfile_abort(&s->json);
+    outfile_abort(&s->page);
     outfile_abort(&s->requests);
     outfile_abort(&s->plan);
     timeline_abort(&s->timeline);
@@ -359,6 +353,7 @@ int cmd_sim(int argc, char **argv)
     struct session session = {0};
     bool help = false;
     int n_args = 0, rc = 0;
+    session.command = command_text(argc, argv);
     if (parse(&session, argc, argv, &n_args, &help, &err) < 0 ||
         (!help && run(&session, n_args, argv + 1, &err) < 0))
         rc = err_report(&err, "wavetank");

@@ -9,8 +9,11 @@
 #include "sim/base/file.h"
 #include "sim/base/mem.h"
 #include "sim/cmd/cmd.h"
+#include "sim/cmd/command_text.h"
+#include "sim/cmd/profile_about.h"
 #include "sim/cmd/run_labels.h"
-#include "sim/report/tune_text.h"
+#include "sim/cmd/version.h"
+#include "sim/report/tune_html.h"
 
 enum { JOBS_MAX = 256, SEEDS_MAX = 10000 };
 
@@ -18,9 +21,10 @@ struct settings {
     struct run_settings run;
     struct draw_options draws;
     struct opt_list grid;
-    const char *objective, *db, *csv;
+    const char *objective, *db, *csv, *report;
     int64_t random, jobs, top;
     bool halving;
+    char *command; /* no option: how the page was asked for */
 };
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -50,6 +54,8 @@ static const struct opt options[] = {
      "runs at a time (0: one per core; under mpirun one in each process)"},
     {"csv", 0, OPT_STR, FIELD(csv), "FILE", NULL, 0, 0, NULL,
      "write one row per setting (\"-\": standard output, without the tables)"},
+    {"report", 0, OPT_STR, FIELD(report), "FILE", NULL, 0, 0, NULL,
+     "write the study as one HTML page, with maps of the options"},
     {"top", 0, OPT_I64, FIELD(top), "N", "10", 1, 1e6, NULL, "settings in the table"},
     TRACE_READING_OPTS(FIELD(draws.reading)),
     TRACE_SELECT_OPTS(FIELD(draws.select)),
@@ -63,19 +69,28 @@ struct session {
     struct grid grid;
     struct formula objective;
     struct draws draws;
+    char **trace; /* as typed */
+    int n_traces;
     int64_t *point;
     struct study study;
     struct tune_runs runs;
     struct run_labels labels;
     struct run_store *store;
-    struct outfile csv;
+    struct outfile csv, page;
 };
+
+static bool takes_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
 
 static int check(struct session *s, int n_args, struct err *err)
 {
     const struct settings *set = &s->settings;
     if (n_args == 0)
         return err_set(err, "tune: expected a TRACE or more (see --help)");
+    if (takes_stdout(set->csv) && takes_stdout(set->report))
+        return err_set(err, "--csv, --report: only one of them may be \"-\"");
     if (set->run.setup.model == NULL)
         return err_set(err, "--model: missing; see \"wavetank list models\"");
     if (set->run.setup.cluster == NULL)
@@ -130,6 +145,8 @@ static int open_outputs(struct session *s, struct err *err)
     const struct settings *set = &s->settings;
     if (set->csv != NULL && outfile_open(&s->csv, set->csv, err) < 0)
         return -1;
+    if (set->report != NULL && outfile_open(&s->page, set->report, err) < 0)
+        return -1;
     if (set->db == NULL)
         return 0;
     run_labels_init(&s->labels, &s->runs);
@@ -159,13 +176,77 @@ static char *recommended(const struct session *s, const struct findings *f)
     return text;
 }
 
-static int print(const struct session *s, const struct findings *f, int workers, uint64_t began_ns,
-                 struct err *err)
+static int print(const struct tune_report *report, struct err *err)
 {
     struct outfile o;
-    char *setting = recommended(s, f);
-    struct tune_report report = {
-        .findings = f,
+    if (outfile_open(&o, "-", err) < 0)
+        return -1;
+    tune_text_print(report, o.f);
+    return outfile_commit(&o, err);
+}
+
+static char *join(int n, char **text)
+{
+    char *all = xstrdup("");
+    for (int i = 0; i < n; i++) {
+        char *more = xasprintf("%s%s%s", all, i > 0 ? ", " : "", text[i]);
+        free(all);
+        all = more;
+    }
+    return all;
+}
+
+/* What the grid leaves alone. */
+static void write_page(const struct session *s, const struct tune_report *report)
+{
+    const struct settings *set = &s->settings;
+    const struct setup_options *setup = &set->run.setup;
+    struct profile_about profile;
+    struct cluster cluster;
+    struct err err = ERR_NONE;
+    char *traces = join(s->n_traces, s->trace);
+    json_t *options_json = opt_dump(options, set);
+    bool named = setup->profile != NULL || cluster_load(&cluster, setup->cluster, &err) == 0;
+    profile_about_open(&profile, setup->profile ? setup->profile : named ? cluster.profile : "?");
+    const struct page_fact facts[] = {{"traces", traces},
+                                      {"model", setup->model},
+                                      {"cluster", setup->cluster},
+                                      {"profile", profile.text},
+                                      {"policy", set->run.policy},
+                                      {"goal", set->objective},
+                                      {0}};
+    const struct page_about about = {facts, "wavetank " WAVETANK_VERSION, set->command,
+                                     profile.source, options_json};
+    tune_html(report, &about, s->page.f);
+    profile_about_close(&profile);
+    json_decref(options_json);
+    free(traces);
+}
+
+static int write_all(struct session *s, const struct tune_report *report, struct err *err)
+{
+    const struct settings *set = &s->settings;
+    int rc = 0;
+    if (set->csv != NULL) {
+        tune_csv_write(report->findings, s->csv.f);
+        rc = outfile_commit(&s->csv, err);
+    }
+    if (rc == 0 && set->report != NULL) {
+        write_page(s, report);
+        rc = outfile_commit(&s->page, err);
+    }
+    if (rc < 0 || takes_stdout(set->csv) || takes_stdout(set->report))
+        return rc;
+    return print(report, err);
+}
+
+static int report(struct session *s, int workers, uint64_t began_ns, struct err *err)
+{
+    struct findings f;
+    findings_make(&f, &s->study, (uint64_t)s->settings.draws.reading.seed);
+    char *setting = recommended(s, &f);
+    const struct tune_report report = {
+        .findings = &f,
         .objective = s->settings.objective,
         .store = s->settings.db,
         .setting = setting,
@@ -176,27 +257,8 @@ static int print(const struct session *s, const struct findings *f, int workers,
         .top = s->settings.top,
         .wall_ns = wall_ns() - began_ns,
     };
-    int rc = outfile_open(&o, "-", err);
-    if (rc == 0) {
-        tune_text_print(&report, o.f);
-        rc = outfile_commit(&o, err);
-    }
+    int rc = write_all(s, &report, err);
     free(setting);
-    return rc;
-}
-
-static int report(struct session *s, int workers, uint64_t began_ns, struct err *err)
-{
-    struct findings f;
-    const char *csv = s->settings.csv;
-    int rc = 0;
-    findings_make(&f, &s->study, (uint64_t)s->settings.draws.reading.seed);
-    if (csv != NULL) {
-        tune_csv_write(&f, s->csv.f);
-        rc = outfile_commit(&s->csv, err);
-    }
-    if (rc == 0 && (csv == NULL || strcmp(csv, "-") != 0))
-        rc = print(s, &f, workers, began_ns, err);
     findings_release(&f);
     return rc;
 }
@@ -220,6 +282,8 @@ static int work(struct session *s, int n_args, char **args, struct err *err)
                              .work = tune_worker_run,
                              .context = &s->runs};
     int rc = prepare(s, n_args, args, err);
+    s->trace = args;
+    s->n_traces = n_args;
     if (rc == 0 && s->ranks.rank == 0)
         rc = open_outputs(s, err);
     int failed = ranks_first_failed(&s->ranks, rc < 0);
@@ -234,6 +298,7 @@ static int work(struct session *s, int n_args, char **args, struct err *err)
 static void release(struct session *s)
 {
     outfile_abort(&s->csv);
+    outfile_abort(&s->page);
     run_store_close(s->store);
     run_labels_release(&s->labels);
     study_release(&s->study);
@@ -265,12 +330,14 @@ const struct manual tune_manual = {
     .options = options,
     .examples = "wavetank tune traces/samples/azure_2023_code.csv \\\n"
                 "    --model deepseek-v3.2 --cluster b200x8 --grid margin=0:0.3:0.05 \\\n"
-                "    --grid dwell_ms=0,50,200 --db study.db",
+                "    --grid dwell_ms=0,50,200 --db study.db --report study.html",
     .see_also = "docs/tuning.md",
 };
 
 int cmd_tune(int argc, char **argv)
 {
-    struct settings settings = {0};
-    return cmd_main(&tune_manual, &settings, run, argc, argv);
+    struct settings settings = {.command = command_text(argc, argv)};
+    int rc = cmd_main(&tune_manual, &settings, run, argc, argv);
+    free(settings.command);
+    return rc;
 }

@@ -46,10 +46,35 @@ int fit_output_collectives(struct profile *p, const char *output, const char *he
     return rc;
 }
 
-void fit_output_profile(const struct profile *p, char **source, int n, FILE *out)
+static void write_page(const struct fit_destination *to, char **source, int n, const char *text,
+                       const struct fit_pairs *pairs)
 {
-    profile_write(p, (const char *const *)source, n, out);
+    struct page_about about = to->about;
+    json_t *lines = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(lines, json_string(source[i]));
+    about.profile_source = lines;
+    fit_html(&about, text, pairs, to->page);
+    json_decref(lines);
+}
+
+static int print(const char *text, struct err *err)
+{
+    struct outfile o;
+    if (outfile_open(&o, "-", err) < 0)
+        return -1;
+    fputs(text, o.f);
+    return outfile_commit(&o, err);
+}
+
+int fit_output_write(const struct fit_destination *to, const struct profile *p, char **source,
+                     int n, const char *text, const struct fit_pairs *pairs, struct err *err)
+{
+    profile_write(p, (const char *const *)source, n, to->profile);
+    if (to->page != NULL)
+        write_page(to, source, n, text, pairs);
     for (int i = 0; i < n; i++)
         free(source[i]);
     free(source);
+    return to->page_is_stdout ? 0 : print(text, err);
 }

@@ -8,6 +8,15 @@
 
 #include "hw/catalog.h"
 #include "hw/profile.h"
+#include "sim/report/fit_html.h"
+
+/* Where a fit goes to. All borrowed. */
+struct fit_destination {
+    const char *name, *path; /* of the profile */
+    FILE *profile, *page;    /* page: NULL without --report */
+    bool page_is_stdout;     /* which then has no tables */
+    struct page_about about; /* of the page, but for the profile's sources */
+};
 
 /* Name the profile as given, or (NULL) as its file `output` less ".json". */
 int fit_output_name(const char *name, const char *output, char out[CATALOG_NAME_SIZE],
@@ -22,7 +31,9 @@ bool fit_output_moves_collectives(const struct profile *base);
 int fit_output_collectives(struct profile *p, const char *output, const char *head,
                            struct err *err);
 
-/* Write the profile; frees its n lines of "source" and the array. */
-void fit_output_profile(const struct profile *p, char **source, int n, FILE *out);
+/* Write the profile with its n lines of "source", which are freed, and the page; print `text`,
+ * which the tables are. */
+int fit_output_write(const struct fit_destination *to, const struct profile *p, char **source,
+                     int n, const char *text, const struct fit_pairs *pairs, struct err *err);
 
 #endif

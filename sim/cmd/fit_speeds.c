@@ -3,9 +3,7 @@
 
 #include <stdlib.h>
 
-#include "sim/base/file.h"
 #include "sim/base/mem.h"
-#include "sim/cmd/fit_output.h"
 #include "sim/report/speed_text.h"
 
 static int write_collectives(struct speed_fit *f, const struct profile *base, const char *output,
@@ -21,29 +19,33 @@ static int write_collectives(struct speed_fit *f, const struct profile *base, co
     return rc;
 }
 
-static int print(const struct speed_fit *f, const struct speeds *s, struct err *err)
+static int write_all(const struct speed_fit *f, const struct speeds *s, const struct profile *base,
+                     const struct fit_destination *to, struct err *err)
 {
-    struct outfile o;
-    if (outfile_open(&o, "-", err) < 0)
-        return -1;
-    speed_text_print(f, s, o.f);
-    return outfile_commit(&o, err);
+    int n;
+    size_t size;
+    char **source = speed_fit_sources(f, s, base, &n), *text;
+    struct fit_pairs pairs;
+    FILE *tables = open_memstream(&text, &size);
+    speed_text_print(f, s, tables);
+    fclose(tables);
+    fit_pairs_of_speeds(&pairs, f, s);
+    int rc = fit_output_write(to, &f->profile, source, n, text, &pairs, err);
+    fit_pairs_release(&pairs);
+    free(text);
+    return rc;
 }
 
-int fit_speeds(const struct speeds *s, const struct profile *base, const char *name,
-               const char *output, FILE *out, struct err *err)
+int fit_speeds(const struct speeds *s, const struct profile *base, const struct fit_destination *to,
+               struct err *err)
 {
     struct speed_fit f;
     speed_fit_run(&f, s, base);
-    snprintf(f.profile.name, sizeof f.profile.name, "%s", name);
+    snprintf(f.profile.name, sizeof f.profile.name, "%s", to->name);
     snprintf(f.profile.kind, sizeof f.profile.kind, "fitted");
-    int rc = write_collectives(&f, base, output, err);
-    if (rc == 0) {
-        int n;
-        char **source = speed_fit_sources(&f, s, base, &n);
-        fit_output_profile(&f.profile, source, n, out);
-        rc = print(&f, s, err);
-    }
+    int rc = write_collectives(&f, base, to->path, err);
+    if (rc == 0)
+        rc = write_all(&f, s, base, to, err);
     speed_fit_release(&f);
     return rc;
 }

@@ -5,11 +5,11 @@
 #ifndef SIM_CMD_FIT_SPEEDS_H
 #define SIM_CMD_FIT_SPEEDS_H
 
+#include "sim/cmd/fit_output.h"
 #include "sim/study/speeds.h"
 
-/* Write the profile, called `name`, to `out`, which is the file `output`; its collectives, if
- * fitted, beside it; the tables to stdout. */
-int fit_speeds(const struct speeds *s, const struct profile *base, const char *name,
-               const char *output, FILE *out, struct err *err);
+/* Write the profile and what goes with it; its collectives, if fitted, beside it. */
+int fit_speeds(const struct speeds *s, const struct profile *base, const struct fit_destination *to,
+               struct err *err);
 
 #endif

@@ -165,9 +165,11 @@ static int run_one(const struct lineup *l, struct run *run, struct engine_input 
 
 int lineup_run(struct lineup *l, const struct engine_input *input, struct err *err)
 {
-    for (int i = 0; i < l->n_runs; i++)
+    for (int i = 0; i < l->n_runs; i++) {
+        l->running = i;
         if (run_one(l, &l->run[i], *input, err) < 0)
             return -1;
+    }
     for (int i = 0; i < l->n; i++)
         if (l->entry[i].in_hindsight)
             choose_in_hindsight(l, &l->entry[i]);

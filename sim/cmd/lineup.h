@@ -23,7 +23,7 @@ struct lineup {
     const char *prefill_policy; /* of every run's groups that only run prompts; NULL: the run's */
     const struct policy_kind *prefill_kind; /* its kind, or NULL */
     struct run *run;                        /* no two of the same policy */
-    int n_runs;
+    int n_runs, running;                    /* how many; the one in progress */
     size_t cap_runs;
     struct entry {
         char *name; /* the run's policy; best-fixed:<layout> once that is known */

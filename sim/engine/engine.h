@@ -177,6 +177,13 @@ struct step_record {
     const struct step_cost *cost;
 };
 
+/* What a decision weighed, by policy.h's scores: the coming step in the layout of before and in
+ * another. Both 0: nothing was. */
+struct weighed {
+    int64_t stay_ps, go_ps;
+    bool forced; /* the running requests' KV no longer fitted where it was */
+};
+
 /* Steps that ran one after the other, alike but for contexts that grow. One, where it has a prefill
  * chunk or switches, and always with `exact`. */
 struct span_record {
@@ -184,7 +191,11 @@ struct span_record {
     int64_t start_ps, end_ps, exposed_ps;
     int group, layout, from; /* from = -1: no switch */
     enum mechanism mechanism;
+    struct weighed switch_why;   /* when that was decided */
+    int wanted;                  /* layout that the policy wants and memory forbids; -1: none */
+    struct weighed wanted_why;   /* against the layout of before */
     int64_t n_waiting, kv_pages; /* at the start: in the queue; used of the fullest pool */
+    int64_t kv_capacity_pages;   /* of each pool */
     struct step_cost cost;       /* its segments hold for all n */
     const struct batch *batch;   /* of the first */
 };

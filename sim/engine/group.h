@@ -72,6 +72,7 @@ struct group {
     bool admission_held; /* until that one fits, or nothing runs that it was for */
     int64_t admit_most;  /* requests that the policy lets run; 0: no limit of its */
     int owed_from; /* a drained switch left this layout and is charged to the next step, or -1 */
+    struct weighed drained_why; /* of a drained switch, when it was decided */
     bool wake_due;
 
     struct queue waiting;

@@ -11,6 +11,7 @@
 struct choice {
     struct group *group;
     struct candidate candidate[LAYOUT_MAX];
+    struct weighed why; /* of the switch that is made */
 };
 
 static enum verdict verdict_of(const struct group *g, int layout)
@@ -210,12 +211,22 @@ static void finish_drain(struct group *g, int64_t now_ps)
         prefix_clear(&g->prefix);
 }
 
+static struct weighed weigh(const struct choice *c, int from, int to)
+{
+    return (struct weighed){
+        .stay_ps = c->candidate[from].score.a_ps,
+        .go_ps = c->candidate[to].score.a_ps,
+        .forced = c->candidate[from].verdict != FITS,
+    };
+}
+
 /* Carry out the decision. Returns the layout switched from, or -1, and the exposed time. */
 static int carry_out(struct group *g, struct choice *c, const struct decision *d, int64_t now_ps,
                      int64_t *exposed_ps)
 {
     int from = g->owed_from;
     g->owed_from = -1;
+    c->why = g->drained_why;
     *exposed_ps = 0;
     if (from >= 0)
         *exposed_ps = switch_charge(c, from, g->layout, true);
@@ -223,9 +234,11 @@ static int carry_out(struct group *g, struct choice *c, const struct decision *d
         return from;
     if (drains(g) && c->candidate[g->layout].verdict == FITS) {
         g->pending = d->layout;
+        g->drained_why = weigh(c, g->layout, d->layout);
         return from;
     }
     from = g->layout;
+    c->why = weigh(c, from, d->layout);
     *exposed_ps += switch_charge(c, from, d->layout, false);
     enter_layout(g, d->layout, now_ps);
     return from;
@@ -278,6 +291,7 @@ static void begin_span(struct group *g, const struct choice *c, int from)
     const struct engine_observer *observer = g->engine->observer;
     if (observer == NULL || observer->span == NULL)
         return;
+    struct weighed none = {0};
     g->step.span = (struct span_record){
         .start_ps = g->step.start_ps,
         .exposed_ps = g->step.exposed_ps,
@@ -285,8 +299,12 @@ static void begin_span(struct group *g, const struct choice *c, int from)
         .layout = g->layout,
         .from = from,
         .mechanism = g->policy->common.mechanism,
+        .switch_why = from >= 0 ? c->why : none,
+        .wanted = g->wanted,
+        .wanted_why = g->wanted >= 0 ? weigh(c, from >= 0 ? from : g->layout, g->wanted) : none,
         .n_waiting = (int64_t)g->waiting.n,
         .kv_pages = kv_busiest(&g->kv, g->layout),
+        .kv_capacity_pages = g->kv.pool[g->layout].pages,
         .cost = c->candidate[g->layout].cost,
     };
 }

@@ -38,6 +38,16 @@ static const char style[] =
     "ul.key{list-style:none;display:flex;flex-wrap:wrap;gap:.2em 1.2em;padding:0;margin:.4em 0;"
     "font-size:.9rem}ul.key svg{width:16px;height:16px;vertical-align:-3px;margin-right:4px}"
     "summary{cursor:pointer;color:var(--dim);margin:.4em 0}"
+    "figure.chart{max-width:none;margin:1.2em 0;min-width:0}.plot{width:100%;height:300px}"
+    ".tall{height:900px}pre{white-space:pre-wrap;font-size:.8rem}pre.wide{white-space:pre}.tools{"
+    "display:flex;flex-wrap:"
+    "wrap;gap:8px 12px;align-items:center}"
+    ".tools "
+    "label,select{max-width:100%}button,select{font:inherit;font-size:.9rem;min-height:34px;"
+    "padding:2px 12px;color:var(--fg);"
+    "background:var(--tile);border:1px solid var(--line);border-radius:6px}"
+    ":focus-visible{outline:2px solid var(--c0);outline-offset:2px}"
+    ".number td:not(:first-child),.number th:not(:first-child){text-align:right}"
     "code{font:.9em/1.4 ui-monospace,monospace;overflow-wrap:anywhere}"
     "svg{display:block;width:100%;height:auto}svg.bars{width:120px;height:26px}"
     "ul.key svg{display:inline-block}"
@@ -65,7 +75,10 @@ static const char *const shapes[HTML_SERIES] = {
 void html_begin(FILE *out, const char *title)
 {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>",
+          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+          "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:\">\n"
+          "<link rel=\"icon\" href=\"data:,\">\n<title>",
           out);
     html_text(out, title);
     fprintf(out, "</title>\n<style>%s</style>\n</head>\n<body>\n", style);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A report as one HTML file that needs nothing else: no scripts, no fonts, no network. Light or
- * dark as the reader's system is; wide tables scroll in their own boxes. Series have both a colour
- * (told apart without red and green) and a shape.
+ * A report as one HTML file that needs nothing else and may fetch nothing: no fonts, no network,
+ * and no scripts but those of page.h. Light or dark as the reader's system is; wide tables scroll
+ * in their own boxes. Series have both a colour (told apart without red and green) and a shape.
  */
 #ifndef SIM_REPORT_HTML_H
 #define SIM_REPORT_HTML_H

@@ -24,6 +24,9 @@ void trial_set(struct trial *t, const struct profile *start, const struct fit_pa
 /* Predicted seconds of a stage, or of FIT_STEP. */
 double trial_predict_s(const struct trial *t, int stage, const struct fit_step *s);
 
+/* The measured time of the same. */
+int64_t fit_measured_ns(int stage, const struct fit_step *s);
+
 /* Predicted / measured - 1; of the rest the difference over the whole step. */
 double fit_error(const struct trial *t, int stage, const struct fit_step *s);
 /* Whether a step says anything about a stage. */

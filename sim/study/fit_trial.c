@@ -130,7 +130,7 @@ double trial_predict_s(const struct trial *t, int stage, const struct fit_step *
     }
 }
 
-static int64_t measured_ns(int stage, const struct fit_step *s)
+int64_t fit_measured_ns(int stage, const struct fit_step *s)
 {
     const struct plan_times *m = &s->meas;
     switch (stage) {
@@ -148,7 +148,7 @@ static int64_t measured_ns(int stage, const struct fit_step *s)
 
 double fit_error(const struct trial *t, int stage, const struct fit_step *s)
 {
-    int64_t ns = measured_ns(stage, s);
+    int64_t ns = fit_measured_ns(stage, s);
     double scale_s = 1e-9 * (double)(stage == FIT_REST ? s->meas.step_ns : ns);
     return (trial_predict_s(t, stage, s) - 1e-9 * (double)ns) / scale_s;
 }
@@ -165,6 +165,6 @@ bool fit_observes(const struct trial *t, int stage, const struct fit_step *s)
     case FIT_TRANSFER:
         return s->blocks && s->meas.switch_exposed_ns > 0 && trial_predict_s(t, stage, s) > 0;
     case FIT_OVERLAP: return s->added_ns > 0 && trial_predict_s(t, stage, s) > 0;
-    default: return measured_ns(stage, s) > 0;
+    default: return fit_measured_ns(stage, s) > 0;
     }
 }

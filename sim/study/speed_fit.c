@@ -169,10 +169,7 @@ static void judge(struct speed_fit *f, const struct speeds *s, const struct cost
     for (int i = 0; i < s->n; i++) {
         double launch_us = f->param[SPEED_LAUNCH].value;
         struct speed_split split = speed_predict(c, s, &s->row[i], launch_us);
-        double predicted_s = split.rest_s + launch_us * split.part_s[SPEED_LAUNCH];
-        for (int k = 0; k < SPEED_LAUNCH; k++)
-            predicted_s += split.part_s[k];
-        error[i] = predicted_s / s->row[i].s - 1;
+        error[i] = speed_split_s(&split, launch_us) / s->row[i].s - 1;
     }
     sum_up(s, error, f->errors);
     free(error);

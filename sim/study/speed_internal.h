@@ -17,6 +17,9 @@ struct speed_split {
 struct speed_split speed_predict(const struct cost *c, const struct speeds *s,
                                  const struct speed *row, double step_launch_us);
 
+/* All of it, with so long a launch of each step. */
+double speed_split_s(const struct speed_split *split, double step_launch_us);
+
 /* Times are linear in the parameters: rest_s + sum of value x part_s, part_s for a value of 1. */
 struct speed_problem {
     const struct speeds *speeds;

@@ -83,3 +83,11 @@ struct speed_split speed_predict(const struct cost *c, const struct speeds *s,
     split.rest_s -= step_launch_us * split.part_s[SPEED_LAUNCH];
     return split;
 }
+
+double speed_split_s(const struct speed_split *split, double step_launch_us)
+{
+    double sum_s = split->rest_s + step_launch_us * split->part_s[SPEED_LAUNCH];
+    for (int k = 0; k < SPEED_LAUNCH; k++)
+        sum_s += split->part_s[k];
+    return sum_s;
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The pages in Chromium: run.sh BUILD [SCREENSHOTS]. Without npm or Chromium it says so and passes.
+# The pages of serve, and reports, in Chromium: run.sh BUILD [SCREENSHOTS]. Without npm or Chromium it says so and passes.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
 build=$(realpath "$1")
@@ -27,3 +27,10 @@ for _ in $(seq 100); do
 done
 timeout 120 node "$here/pages.mjs" "$(sed -n 's|/  .*||p' "$work/out")" \
     "$here/../../traces/samples/vidur_splitwise_conv.csv" ${2:+"$2"}
+
+load="$here/../../traces/samples/vidur_splitwise_conv.csv --model deepseek-v3.2 --cluster b200x8"
+"$build/bin/wavetank" sim $load --report "$work/sim.html" >"$work/out"
+"$build/bin/wavetank" tune $load --grid margin=0:0.2:0.1 --grid persist=1:2 --report "$work/tune.html" >"$work/out"
+"$build/bin/wavetank" pareto --model llama-3.1-405b --cluster gb200-nvl72 --context 256K --gpus 8,16 \
+    --report "$work/pareto.html" >"$work/out"
+timeout 120 node "$here/reports.mjs" "${2:--}" "$work/sim.html" "$work/tune.html" "$work/pareto.html"
