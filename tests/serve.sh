@@ -168,9 +168,15 @@ refused "another host's name" 403 GET /api/runs -H 'Host: example.org'
 refused "headers without end" 400 GET /healthz -H "X-Long: $(head -c 20000 /dev/zero | tr '\0' x)"
 refused "a path without end" 414 GET "/$(head -c 2000 /dev/zero | tr '\0' x)"
 truncate -s 1G giant
-expect_part "1 GiB at once" 413 "$(code PUT "/api/traces/$full/parts/0" -H "$bytes" -H 'Expect:' -T giant)"
-
-expect "1 GiB in chunks" 413 "$(code PUT "/api/traces/$full/parts/0" -H "$bytes" -H 'Transfer-Encoding: chunked' -H 'Expect:' -T giant)"
+# The server answers 413 and hangs up; a client that still sends may see only the latter (curl's 000).
+too_large() {
+    case $(code PUT "/api/traces/$full/parts/0" -H "$bytes" -H 'Expect:' -T giant "${@:2}") in
+    *413 | 000) expect "$1: refused" yes yes ;;
+    *) expect "$1: refused" "413, or no answer" other ;;
+    esac
+}
+too_large "1 GiB at once"
+too_large "1 GiB in chunks" -H 'Transfer-Encoding: chunked'
 printf 'GET / HTTP/9.9\r\n\r\n\0\0\0\r\nPUT' | timeout 3 bash -c "cat >/dev/tcp/${url#http://} 2>/dev/null" 2>/dev/null
 alive "refusals"
 expect_part "headers of every answer" "script-src 'self'" "$(curl -si "$url/nothing")"
