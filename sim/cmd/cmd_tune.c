@@ -30,7 +30,10 @@ struct settings {
 #define FIELD(name) offsetof(struct settings, name)
 
 static const struct opt options[] = {
+    SETUP_MACHINE_OPTS(FIELD(run.setup)),
+    SETUP_LAYOUTS_OPT(FIELD(run.setup)),
     RUN_OPTS(FIELD(run)),
+    ENGINE_OPTS(FIELD(run.engine)),
     {"grid", 0, OPT_LIST, FIELD(grid), "NAME=VALUES", NULL, 0, 0, NULL,
      "try an option's values: margin=0:0.3:0.02, persist=1:8, dwell_ms=0,50,200; the policy's "
      "options, or any above"},

@@ -7,7 +7,13 @@
 #include "sim/base/mem.h"
 #include "sim/cmd/version.h"
 
-static const struct opt run_options[] = {RUN_OPTS(0), {0}};
+static const struct opt run_options[] = {
+    SETUP_MACHINE_OPTS(offsetof(struct run_settings, setup)),
+    SETUP_LAYOUTS_OPT(offsetof(struct run_settings, setup)),
+    RUN_OPTS(0),
+    ENGINE_OPTS(offsetof(struct run_settings, engine)),
+    {0},
+};
 
 static const struct opt draw_options[] = {
     TRACE_READING_OPTS(offsetof(struct draw_options, reading)),

@@ -10,7 +10,13 @@
 #include "sim/report/result_json.h"
 #include "sim/tune/policy_text.h"
 
-static const struct opt run_options[] = {RUN_OPTS(0), {0}};
+static const struct opt run_options[] = {
+    SETUP_MACHINE_OPTS(offsetof(struct run_settings, setup)),
+    SETUP_LAYOUTS_OPT(offsetof(struct run_settings, setup)),
+    RUN_OPTS(0),
+    ENGINE_OPTS(offsetof(struct run_settings, engine)),
+    {0},
+};
 
 static bool is_option(const char *name)
 {

@@ -16,23 +16,16 @@ struct run_settings {
     struct engine_config engine;
 };
 
-enum {
-    RUN_SETUP = offsetof(struct run_settings, setup),
-    RUN_ENGINE = offsetof(struct run_settings, engine)
-};
-
-/* Rows for an option table; `base` is the offset of a struct run_settings. */
+/* Rows for an option table, between those of setup and of engine; `base` is the offset of a struct
+ * run_settings. */
 /* clang-format off */
 #define RUN_OPTS(base)                                                                             \
-    SETUP_MACHINE_OPTS((base) + RUN_SETUP),                                                        \
-    SETUP_LAYOUTS_OPT((base) + RUN_SETUP),                                                         \
     {"policy", 0, OPT_STR, (base) + offsetof(struct run_settings, policy),                         \
      "POLICY", "splash", 0, 0, NULL, "the policy to tune, with what the grid leaves alone"},       \
     {"prefill-policy", 0, OPT_STR, (base) + offsetof(struct run_settings, prefill_policy),         \
      "POLICY", NULL, 0, 0, NULL, "policy of the prefill replicas (without it: the same)"},         \
     {"slo", 0, OPT_STR, (base) + offsetof(struct run_settings, slo),                               \
-     "LIMITS", NULL, 0, 0, NULL, "what counts as goodput: ttft=2s,tpot=50ms,e2e=60s or some"},     \
-    ENGINE_OPTS((base) + RUN_ENGINE)
+     "LIMITS", NULL, 0, 0, NULL, "what counts as goodput: ttft=2s,tpot=50ms,e2e=60s or some"}
 /* clang-format on */
 
 /* All that runs are made of; read by every worker, and borrowed all. */
