@@ -167,7 +167,7 @@ help:
 	@echo "make man        man pages and the shells' completion, which make install installs"
 	@echo "make install    to PREFIX=$(PREFIX), under DESTDIR (make uninstall takes it back)"
 	@echo "make gputest    CUDA kernels against the CPU (make gpubench: their speed); needs nvcc"
-	@echo "make charts     fetch the chart library of the pages of serve (npm), for the next make"
+	@echo "make charts     fetch the chart library of reports and serve (npm), for the next make"
 	@echo "make browser-test  the pages in Chromium (make serve-load: 1,000 clients for a minute)"
 	@echo "make clean      remove $(B)"
 

@@ -336,7 +336,8 @@ expect "reproduce: ends in a verdict" "All $(grep -c '"kind": "exact"' e.json) e
 expect "reproduce: JSON keys" "rows verdict id kind paper ours error_frac goal ok note" \
     "$(keys 2 e.json) $(keys 6 e.json)"
 expect "reproduce: JSON's verdict" '  "verdict": "exact"' "$(grep '^  "verdict"' e.json)"
-expect "reproduce fits 120 columns" 1 "$(($(widest <e.txt) <= 120))"
+expect "reproduce: words fit 80 columns, tables 100" "" \
+    "$(awk 'length > (/^[a-z0-9]*\.|^ / ? 100 : 80)' e.txt)"
 expect "reproduce --json -: without the tables" "$(keys 2 e.json)" \
     "$(run reproduce splash --only loads --json - >o.json; keys 2 o.json)"
 expect "reproduce --only: that section's rows" 16 "$(grep -c '"id": "table2' o.json)"

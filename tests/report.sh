@@ -65,7 +65,7 @@ data() { sed -n "s/^<script type=\"application\/json\" id=\"$2\">\(.*\)<\/script
 expect "sim --report: exit code" 0 $?
 expect_page "sim" sim.html
 expect "sim: the page has the JSON of the same run" "$(tr -d ' \n' <sim.json)" "$(data sim.html result)"
-expect "sim: its verdict is the table's" "$(tail -1 sim.txt)" "$(sed -n 's/^<p>\(.*mean E2E latency\.\)$/\1/p' sim.html)"
+expect "sim: its verdict is the table's" "$(tail -2 sim.txt | xargs)" "$(sed -n 's/^<p>\(.*mean E2E latency\.\)$/\1/p' sim.html)"
 expect "sim: every run has a course" "$(grep -c '"policy": "[^b]' sim.json)" \
     "$(data sim.html courses | grep -o '"bin_s"' | wc -l)"
 expect "sim: six figures" 6 "$(grep -c '^<figure' sim.html)"
@@ -132,6 +132,31 @@ END
 "$program" fit speeds.csv --model deepseek-v3.2 --cluster h200x8 -o speeds.json --report speeds.html >speeds.txt
 expect_page "fit of a table" speeds.html
 expect "fit of a table: a pair for each row" 6 "$(data speeds.html pairs | grep -o '\["burst","' | wc -l)"
+
+## whatif
+cat >cases.json <<END
+{"base": {"trace": "$trace", "limit": 200, "model": "deepseek-v3.2", "cluster": "b200x8", "rate": 4,
+          "slo": "ttft=500ms,tpot=50ms", "slo_attained_frac": 0.97},
+ "variations": [{"name": "<i>two</i>", "set": {"replicas": 2, "price_per_gpu_hour": 3}},
+                {"name": "no limits", "set": {"slo": "e2e=1h"}}]}
+END
+whatif() { "$program" whatif cases.json --find max-rate --find min-gpus --rate-max 2 --rate-step 0.5 --groups-max 3 "$@"; }
+whatif --report whatif.html --json whatif.json >whatif.txt
+expect "whatif --report: exit code" 0 $?
+expect_page "whatif" whatif.html
+expect "whatif: the page has the JSON of the same run" "$(tr -d ' \n' <whatif.json | sed 's/</\\u003c/g')" "$(data whatif.html result)"
+expect "whatif: limits in seconds" \
+    '[{"ttft_s":0.5,"tpot_s":0.05,"e2e_s":null},{"ttft_s":0.5,"tpot_s":0.05,"e2e_s":null},{"ttft_s":null,"tpot_s":null,"e2e_s":3600.0}]' \
+    "$(data whatif.html limits)"
+expect "whatif: four figures, and one for each search" 6 "$(grep -c '^<figure' whatif.html)"
+expect "whatif: without a search, four" 4 "$("$program" whatif cases.json --report - | grep -c '^<figure')"
+expect "whatif: the text is in the page" "$(sed 's/</\&lt;/g; s/>/\&gt;/g' whatif.txt)" \
+    "$(sed -n '/<pre class="wide">/,/<\/pre>/{s/.*<pre class="wide">//; s/<\/pre>.*//; p}' whatif.html)"
+expect "whatif: tables fit 80 columns" "" "$(sed '/^base/,/^$/d' whatif.txt | awk 'length > 80')"
+expect "whatif: its answers are the text's" "$(sed -n '/^min-gpus/,$s/^no limits  \([0-9]* GPUs.*\)/\1/p' whatif.txt)" \
+    "$(grep -oE '<td>no limits</td><td>[0-9]+ GPUs[^<]*' whatif.html | sed 's/.*>//')"
+expect "whatif --json - --report -: refused" 2 "$(whatif --json - --report - >whatif.out 2>&1; echo $?)"
+expect "whatif --report: a folder that is not there" 2 "$(whatif --report none/x.html >whatif.out 2>&1; echo $?)"
 
 ## what users name never becomes markup
 cp "$trace" "<b>&'.csv"

@@ -68,6 +68,17 @@ for what in models clusters profiles presets policies formats; do
     expect "list $what fits 80 columns" 1 "$(($(WAVETANK_DATA=$root run list $what | widest) <= 80))"
 done
 
+# Words and tables; what one names oneself may be longer.
+cat >cases.json <<END
+{"base": {"trace": "$root/traces/samples/azure_2023_code.csv", "limit": 50, "model": "tiny-mla", "cluster": "h200x8",
+          "slo": "ttft=1s", "price_per_gpu_hour": 2}, "variations": [{"name": "of sixteen words", "set": {"rate": "2x"}}]}
+END
+WAVETANK_DATA=$root run whatif cases.json --find max-rate --find min-gpus >whatif.txt
+expect "whatif: exit code" 0 $?
+expect "whatif fits 80 columns" "" "$(awk 'length > 80' whatif.txt | grep -vF traces/samples)"
+expect "sim fits 80 columns" "" "$(cd "$root" && run sim traces/samples/azure_2023_code.csv --limit 50 \
+    --model deepseek-v3.2 --cluster b200x8 | awk 'length > 80')"
+
 ## completion
 run completion bash >wavetank.bash
 source ./wavetank.bash

@@ -105,6 +105,25 @@ Test(summary, verdict_names_the_winner_and_is_honest_about_ties)
     }
 }
 
+/* In 80 columns; by itself, for a page, it is one line. */
+Test(summary, verdict_is_broken_below_the_tables)
+{
+    struct field f = {0};
+    struct sink s;
+    add_row(&f, "fixed:tp", TP, 10, 2800);
+    add_row(&f, "fixed:dp", DP, 10, 2400);
+    add_row(&f, "splash", MOVER, 10, 2000);
+    struct summary summary = summary_of(&f);
+    sink_open(&s);
+    summary_print(&summary, s.f);
+    cr_expect_not_null(strstr(sink_text(&s),
+                              "\n\nsplash wins: it is 1.20 times as fast as the best fixed layout "
+                              "(dp), and is 1.40\n"
+                              "times as fast as the worst (tp), by mean E2E latency.\n"));
+    free(s.text);
+    field_release(&f);
+}
+
 Test(summary, more_completed_requests_rank_above_lower_latency)
 {
     struct field f = {0};
@@ -172,11 +191,13 @@ Test(summary, tables_and_notes_read_as_written_here)
         "        tok/s over fixed          -   -  1.25x*\n"
         "* over different requests: the two completed unlike numbers of them\n"
         "\n"
-        "fixed:dp: rejected 2 and cancelled 4 of 14 requests (2: longer than the model's context; "
-        "1: not finished by its deadline; 3: waited for one that was rejected or cancelled)\n"
+        "fixed:dp: rejected 2 and cancelled 4 of 14 requests (2: longer than the model's\n"
+        "context; 1: not finished by its deadline; 3: waited for one that was rejected or\n"
+        "cancelled)\n"
         "splash: 5 preemptions\n"
         "splash: 1,200 switches added 250 ms of exposed time; 2 did not fit in memory\n"
-        "splash: 30,000 of 90,000 prompt tokens (33.3%) were cached; 1,234 blocks of 512 evicted\n"
+        "splash: 30,000 of 90,000 prompt tokens (33.3%) were cached; 1,234 blocks of 512\n"
+        "evicted\n"
         "splash wins: it completes 2 more requests than the best fixed layout (dp).\n");
     free(s.text);
     field_release(&f);

@@ -59,6 +59,33 @@ Test(reproduction_report, goals_are_shares_of_errors_and_numbers_of_figures)
     reproduction_release(&r);
 }
 
+/* The first section has neither errors nor goals; its paragraphs fill lines of 80 columns. */
+Test(reproduction_report, text_has_only_the_columns_that_its_rows_fill)
+{
+    static const char eighty[] = "1234567890 1234567890 1234567890 1234567890\n"
+                                 "1234567890 1234567890 12345678901234 more\n\nNext.";
+    struct reproduction r = {.n_sections = 2};
+    struct sink s;
+    rows_exact(&r, "2.00", 2.004, "a");
+    rows_predicted(&r, "2.00", 2.1, NAN, "b");
+    r.section[0] = (struct section){.title = "One", .about = eighty, .first = 0, .n = 1};
+    r.section[1] = (struct section){.title = "Two", .about = "Errors.", .first = 1, .n = 1};
+    sink_open(&s);
+    reproduction_print(&r, s.f);
+    cr_expect_str_eq(sink_text(&s),
+                     "One\n"
+                     "1234567890 1234567890 1234567890 1234567890 1234567890 1234567890 "
+                     "12345678901234\nmore\n\nNext.\n\n"
+                     "   paper  ours\n"
+                     "a   2.00  2.00  exact\n\n"
+                     "Two\nErrors.\n\n"
+                     "   paper  ours  error\n"
+                     "b   2.00  2.10  +5.0%\n\n"
+                     "All 1 exact rows agree.\n");
+    free(s.text);
+    reproduction_release(&r);
+}
+
 /* The longest bar has 290 units: the paper's 2 ms; ours is half as long. Constants have none. */
 Test(reproduction_charts, bars_stand_in_the_ratio_of_their_times)
 {

@@ -288,11 +288,11 @@ Test(validation_text, shows_what_a_switch_is_made_of_and_where_sub_batches_lose)
         "Switches: what they add",
         "What a switch's time is made of, in ms",
         "0.000100  0.000080  0.000020  0.000060  0.000020  0.000030  0.000050\n",
-        "A step's first run against its median: +10% (p95 +10%) right after a switch (1 steps), - "
-        "(p95 "
-        "-) elsewhere (0 steps).",
-        "- In 1 of 1 comparisons HOP-B's gain has the wrong sign, by 2% or more: most with 2 "
-        "sub-batches of helix:kvp=2,tpa=1 from step 0 on (predicted 0.0%, measured -20%).",
+        "A step's first run against its median: +10% (p95 +10%) right after a switch (1\n"
+        "steps), - (p95 -) elsewhere (0 steps).\n",
+        "- In 1 of 1 comparisons HOP-B's gain has the wrong sign, by 2% or more: most\n"
+        "  with 2 sub-batches of helix:kvp=2,tpa=1 from step 0 on (predicted 0.0%,\n"
+        "  measured -20%).\n",
     };
     struct trial t;
     struct sink s;

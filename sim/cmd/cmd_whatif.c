@@ -9,15 +9,19 @@
 #include "sim/base/file.h"
 #include "sim/base/mem.h"
 #include "sim/cmd/cmd.h"
+#include "sim/cmd/command_text.h"
+#include "sim/cmd/profile_about.h"
 #include "sim/cmd/version.h"
 #include "sim/cmd/whatif_run.h"
 #include "sim/report/result_json.h"
+#include "sim/report/whatif_html.h"
 
 struct settings {
     struct opt_list find;
     double rate_step, rate_max;
     int64_t max_groups, extra;
-    const char *json;
+    const char *json, *report;
+    char *command; /* as it was typed */
 };
 
 #define FIELD(name) offsetof(struct settings, name)
@@ -36,6 +40,8 @@ static const struct opt options[] = {
      "trials after each search, next to the edge, to see whether it is the only one"},
     {"json", 0, OPT_STR, FIELD(json), "FILE", NULL, 0, 0, NULL,
      "write the result as JSON (\"-\": standard output, without the tables)"},
+    {"report", 0, OPT_STR, FIELD(report), "FILE.html", NULL, 0, 0, NULL,
+     "write cases and searches as a page with charts (\"-\": standard output)"},
     {0},
 };
 
@@ -45,7 +51,7 @@ struct session {
     struct whatif_file file;
     struct whatif_row *row;
     struct whatif_report report;
-    struct outfile json;
+    struct outfile json, page;
 };
 
 static int check_question(const char *word, bool asked[FIND_COUNT], struct err *err)
@@ -59,10 +65,17 @@ static int check_question(const char *word, bool asked[FIND_COUNT], struct err *
     return err_set(err, "--find: must be one of max-rate, min-gpus, got \"%s\"", word);
 }
 
+static bool takes_stdout(const char *path)
+{
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
 static int check(struct session *s, struct err *err)
 {
     const struct settings *set = s->settings;
     double steps = floor(set->rate_max / set->rate_step + 1e-9);
+    if (takes_stdout(set->json) && takes_stdout(set->report))
+        return err_set(err, "--json, --report: only one of them may be \"-\"");
     for (int i = 0; i < set->find.n; i++)
         if (check_question(set->find.item[i], s->report.asked, err) < 0)
             return -1;
@@ -113,14 +126,57 @@ static int answer_all(struct session *s, const char *path, struct err *err)
     return 0;
 }
 
-static int write_json(struct session *s, struct err *err)
+static json_t *document_of(const struct session *s)
 {
     json_t *document = json_object();
     json_object_set_new(document, "wavetank", json_string(WAVETANK_VERSION));
     json_object_set_new(document, "cases", whatif_json(&s->report));
-    result_json_write(document, s->json.f);
+    return document;
+}
+
+/* The facts are the base's; its options stand beside those of the searches. */
+static void write_page(const struct session *s, const json_t *document)
+{
+    const struct whatif_row *base = &s->row[0];
+    const char *named = s->file.item[0].options.run.setup.profile;
+    struct profile_about profile;
+    struct cluster cluster;
+    struct err err = ERR_NONE;
+    bool known = named != NULL || cluster_load(&cluster, base->cluster, &err) == 0;
+    profile_about_open(&profile, named != NULL ? named : known ? cluster.profile : "?");
+    json_t *all = opt_dump(options, s->settings);
+    json_object_update(all, base->scenario);
+    const struct page_fact facts[] = {{"base's trace", base->trace},
+                                      {"model", base->model},
+                                      {"cluster", base->cluster},
+                                      {"base's profile", profile.text},
+                                      {"policy", base->policy},
+                                      {"SLO", base->has_slo ? base->slo : "none"},
+                                      {0}};
+    const struct whatif_page page = {
+        .about = {facts, "wavetank " WAVETANK_VERSION, s->settings->command, profile.source, all},
+        .report = &s->report,
+        .result = document,
+    };
+    whatif_html(&page, s->page.f);
+    json_decref(all);
+    profile_about_close(&profile);
+}
+
+static int write_files(struct session *s, struct err *err)
+{
+    json_t *document = document_of(s);
+    int rc = 0;
+    if (s->settings->json != NULL) {
+        result_json_write(document, s->json.f);
+        rc = outfile_commit(&s->json, err);
+    }
+    if (rc == 0 && s->settings->report != NULL) {
+        write_page(s, document);
+        rc = outfile_commit(&s->page, err);
+    }
     json_decref(document);
-    return outfile_commit(&s->json, err);
+    return rc;
 }
 
 static int print(const struct session *s, struct err *err)
@@ -132,19 +188,27 @@ static int print(const struct session *s, struct err *err)
     return outfile_commit(&o, err);
 }
 
-/* The output is opened before anything runs, so that a bad path costs no simulation. */
+/* Before anything runs, so that a bad path costs no simulation. */
+static int open_outputs(struct session *s, struct err *err)
+{
+    const struct settings *set = s->settings;
+    if (set->json != NULL && outfile_open(&s->json, set->json, err) < 0)
+        return -1;
+    return set->report != NULL ? outfile_open(&s->page, set->report, err) : 0;
+}
+
 static int run_session(struct session *s, const char *path, struct err *err)
 {
-    const char *json = s->settings->json;
+    const struct settings *set = s->settings;
     if (check(s, err) < 0 || whatif_file_load(&s->file, path, err) < 0 ||
-        check_slo(s, path, err) < 0 || (json != NULL && outfile_open(&s->json, json, err) < 0))
+        check_slo(s, path, err) < 0 || open_outputs(s, err) < 0)
         return -1;
     s->row = xcalloc((size_t)s->file.n, sizeof *s->row);
     s->report.row = s->row;
     s->report.n = s->file.n;
-    if (answer_all(s, path, err) < 0 || (json != NULL && write_json(s, err) < 0))
+    if (answer_all(s, path, err) < 0 || write_files(s, err) < 0)
         return -1;
-    return json != NULL && strcmp(json, "-") == 0 ? 0 : print(s, err);
+    return takes_stdout(set->json) || takes_stdout(set->report) ? 0 : print(s, err);
 }
 
 static int run(void *settings, int n_args, char **args, struct err *err)
@@ -157,6 +221,7 @@ static int run(void *settings, int n_args, char **args, struct err *err)
         whatif_row_release(&s.row[i]);
     free(s.row);
     outfile_abort(&s.json);
+    outfile_abort(&s.page);
     whatif_file_release(&s.file);
     return rc;
 }
@@ -176,8 +241,9 @@ const struct manual whatif_manual = {
 
 int cmd_whatif(int argc, char **argv)
 {
-    struct settings settings = {0};
+    struct settings settings = {.command = command_text(argc, argv)};
     int rc = cmd_main(&whatif_manual, &settings, run, argc, argv);
     opt_release(options, &settings);
+    free(settings.command);
     return rc;
 }

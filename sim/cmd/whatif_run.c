@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cmd/whatif_run.h"
 
+#include <math.h>
+
 #include "sim/base/units.h"
 #include "sim/report/result_json.h"
 
@@ -32,6 +34,11 @@ static double recorded_req_s(const struct whatif_options *o, const struct trace 
     return span_s > 0 ? (double)t->n / span_s : 0;
 }
 
+static double limit_s(int64_t ps)
+{
+    return ps > 0 ? ps_to_s(ps) : NAN;
+}
+
 int whatif_answer(const struct whatif_case *c, struct whatif_row *row, struct err *err)
 {
     const struct whatif_options *o = &c->options;
@@ -48,6 +55,8 @@ int whatif_answer(const struct whatif_case *c, struct whatif_row *row, struct er
             .policy = o->run.policies.item[0],
             .slo = o->run.slo,
             .has_slo = scenario_has_slo(&o->run),
+            .limits = {limit_s(o->run.engine.slo_ttft_ps), limit_s(o->run.engine.slo_tpot_ps),
+                       limit_s(o->run.engine.slo_e2e_ps)},
             .terms = terms_of(o, &s),
             .ranks = s.setup.cluster.ranks,
             .recorded_req_s = recorded_req_s(o, &s.trace),

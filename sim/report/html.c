@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/report/html.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -190,6 +191,19 @@ void html_cell_ms(FILE *out, double ns)
 {
     char buf[TABLE_MS_SIZE];
     html_cell(out, "%s", table_ms(ns, buf));
+}
+
+void html_cell_number(FILE *out, double x)
+{
+    char buf[64];
+    if (isnan(x))
+        html_cell(out, "-");
+    else if (x < 0)
+        html_cell(out, "-%s", table_number(-x, buf, sizeof buf));
+    else if (x >= 1000 || x == floor(x))
+        html_cell(out, "%s", units_count(llround(x), buf, sizeof buf));
+    else
+        html_cell(out, "%s", table_number(x, buf, sizeof buf));
 }
 
 void html_fold_begin(FILE *out, int rows)

@@ -32,6 +32,8 @@ void html_cell_percent(FILE *out, double frac);
 void html_cell_signed(FILE *out, double frac);
 void html_cell_count(FILE *out, int64_t n);
 void html_cell_ms(FILE *out, double ns);
+/* Three digits, or whole where it is that or large; NAN has no value: "-". */
+void html_cell_number(FILE *out, double x);
 
 /* Around a table of so many rows: a long one is folded away. */
 void html_fold_begin(FILE *out, int rows);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/json.h"
+#include "sim/base/mem.h"
 #include "sim/report/table.h"
 
 static const char *word_of(const struct row *row)
@@ -32,20 +33,58 @@ void row_text(const struct row *row, struct row_text *out)
         table_number(row->goal, out->goal, sizeof out->goal);
 }
 
+enum { COLUMNS = 6, ERROR = 3, GOAL = 4 };
+
+static void row_cells(const struct row *row, struct row_text *text, const char *cell[COLUMNS])
+{
+    row_text(row, text);
+    cell[0] = row->id;
+    cell[1] = row->paper;
+    cell[2] = row->ours;
+    cell[ERROR] = text->error;
+    cell[GOAL] = text->goal;
+    cell[5] = text->word;
+}
+
+/* Errors and goals are left out of a section that has none. */
+static void find_columns(const struct reproduction *r, const struct section *s, bool shown[COLUMNS])
+{
+    struct row_text text;
+    const char *cell[COLUMNS];
+    for (int k = 0; k < COLUMNS; k++)
+        shown[k] = k != ERROR && k != GOAL;
+    for (size_t i = s->first; i < s->first + s->n; i++) {
+        row_cells(&r->row[i], &text, cell);
+        shown[ERROR] |= cell[ERROR][0] != '\0';
+        shown[GOAL] |= cell[GOAL][0] != '\0';
+    }
+}
+
+static void add_cells(struct table *t, const char *const cell[COLUMNS], const bool shown[COLUMNS])
+{
+    for (int k = 0; k < COLUMNS; k++)
+        if (shown[k])
+            table_add(t, "%s", cell[k]);
+}
+
 static void print_rows(const struct reproduction *r, const struct section *s, FILE *out)
 {
-    static const char *const head[] = {"", "paper", "ours", "error", "goal", ""};
+    static const char *const head[COLUMNS] = {"", "paper", "ours", "error", "goal", ""};
+    bool shown[COLUMNS];
+    char align[COLUMNS + 1] = "";
+    int n = 0;
+    struct row_text text;
+    const char *cell[COLUMNS];
     struct table t;
-    table_init(&t, "lrrrrl");
-    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
-        table_add(&t, "%s", head[i]);
+    find_columns(r, s, shown);
+    for (int k = 0; k < COLUMNS; k++)
+        if (shown[k])
+            align[n++] = k == 0 || k == COLUMNS - 1 ? 'l' : 'r';
+    table_init(&t, align);
+    add_cells(&t, head, shown);
     for (size_t i = s->first; i < s->first + s->n; i++) {
-        const struct row *row = &r->row[i];
-        struct row_text text;
-        row_text(row, &text);
-        const char *cell[] = {row->id, row->paper, row->ours, text.error, text.goal, text.word};
-        for (size_t k = 0; k < sizeof cell / sizeof *cell; k++)
-            table_add(&t, "%s", cell[k]);
+        row_cells(&r->row[i], &text, cell);
+        add_cells(&t, cell, shown);
     }
     table_print(&t, out);
     table_release(&t);
@@ -70,11 +109,31 @@ static void print_verdict(const struct reproduction *r, FILE *out)
         fprintf(out, "%s\n", text);
 }
 
+/* The text's own line ends are docs/fidelity.md's; those of paragraphs stay. */
+static void print_about(const char *about, FILE *out)
+{
+    char *text = xstrdup(about), *next;
+    for (char *at = text; at != NULL; at = next) {
+        next = strstr(at, "\n\n");
+        if (next != NULL) {
+            *next = '\0';
+            next += 2;
+        }
+        for (char *c = at; (c = strchr(c, '\n')) != NULL;)
+            *c = ' ';
+        table_words(at, 0, out);
+        fputs(next != NULL ? "\n\n" : "\n", out);
+    }
+    free(text);
+}
+
 void reproduction_print(const struct reproduction *r, FILE *out)
 {
     for (int i = 0; i < r->n_sections; i++) {
         const struct section *s = &r->section[i];
-        fprintf(out, "%s\n%s\n\n", s->title, s->about);
+        fprintf(out, "%s\n", s->title);
+        print_about(s->about, out);
+        fputc('\n', out);
         print_rows(r, s, out);
         fputc('\n', out);
     }

@@ -7,7 +7,6 @@
 #include "sim/base/json.h"
 #include "sim/base/units.h"
 #include "sim/report/html.h"
-#include "sim/report/table.h"
 
 /* A number of a run, as its JSON has it. */
 static const struct column {
@@ -44,19 +43,6 @@ static const struct column {
 
 enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
-static void number_cell(FILE *out, double x)
-{
-    char buf[64];
-    if (isnan(x))
-        html_cell(out, "-");
-    else if (x < 0)
-        html_cell(out, "-%s", table_number(-x, buf, sizeof buf));
-    else if (x >= 1000 || x == floor(x))
-        html_cell(out, "%s", units_count(llround(x), buf, sizeof buf));
-    else
-        html_cell(out, "%s", table_number(x, buf, sizeof buf));
-}
-
 static double value_of(const json_t *run, const struct column *c)
 {
     const json_t *of = c->object != NULL ? json_object_get(run, c->object) : run;
@@ -76,7 +62,7 @@ static void write_policies(const struct sim_page *p, FILE *out)
         html_row(out);
         html_cell(out, "%s", p->summary->row[i].policy);
         for (int k = 0; k < N_COLUMNS; k++)
-            number_cell(out, value_of(json_array_get(runs, (size_t)i), &columns[k]));
+            html_cell_number(out, value_of(json_array_get(runs, (size_t)i), &columns[k]));
     }
     html_table_end(out);
     fputs("</div>\n<dl>\n", out);
@@ -104,16 +90,16 @@ static void write_direction(const struct sim_course *c, const struct course_dire
     html_row(out);
     html_cell(out, "%s", c->policy);
     html_cell(out, "%s to %s", from, to);
-    number_cell(out, (double)d->n);
-    number_cell(out, ps_to_s(d->exposed_ps) * 1e3);
-    number_cell(out, ps_to_s(d->exposed_ps) * 1e3 / n);
-    number_cell(out, ps_to_s(d->most_exposed_ps) * 1e3);
-    number_cell(out, 100 * d->lead_min + 0 * weighed);
-    number_cell(out, 100 * d->lead_sum / weighed);
-    number_cell(out, 100 * d->lead_max + 0 * weighed);
-    number_cell(out, (double)d->forced);
-    number_cell(out, (double)d->refused);
-    number_cell(out, d->refused > 0 ? 100 * d->refused_lead_max : NAN);
+    html_cell_number(out, (double)d->n);
+    html_cell_number(out, ps_to_s(d->exposed_ps) * 1e3);
+    html_cell_number(out, ps_to_s(d->exposed_ps) * 1e3 / n);
+    html_cell_number(out, ps_to_s(d->most_exposed_ps) * 1e3);
+    html_cell_number(out, 100 * d->lead_min + 0 * weighed);
+    html_cell_number(out, 100 * d->lead_sum / weighed);
+    html_cell_number(out, 100 * d->lead_max + 0 * weighed);
+    html_cell_number(out, (double)d->forced);
+    html_cell_number(out, (double)d->refused);
+    html_cell_number(out, d->refused > 0 ? 100 * d->refused_lead_max : NAN);
 }
 
 static int write_directions(const struct sim_page *p, const struct sim_course *c, FILE *out)

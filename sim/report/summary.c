@@ -447,13 +447,30 @@ void summary_print_verdict(const struct summary *s, FILE *out)
         print_verdict(s, mover, best, worst, out);
 }
 
+/* Each line of the text; they are broken here and not where they are made, since a page has the
+ * verdict in one. */
+static void print_folded(char *text, FILE *out)
+{
+    for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        *end = '\0';
+        table_words(line, 0, out);
+        fputc('\n', out);
+    }
+}
+
 void summary_print(const struct summary *s, FILE *out)
 {
+    char *text;
+    size_t size;
     print_runs(s, out);
     print_gains(s, out);
     if (s->n > 0 && pools_are_two(s->row[0].result))
         pools_print(s, out);
     fputc('\n', out);
-    print_notes(s, out);
-    summary_print_verdict(s, out);
+    FILE *notes = open_memstream(&text, &size);
+    print_notes(s, notes);
+    summary_print_verdict(s, notes);
+    fclose(notes);
+    print_folded(text, out);
+    free(text);
 }

@@ -40,7 +40,7 @@ bool summary_regret(const struct run_result *r, const struct run_result *yardsti
 
 /* The table of runs, with regret when an oracle ran, the gains over fixed layouts when another
  * policy ran, notes on what the tables leave out (rejections, preemptions, switches), and the
- * verdict. */
+ * verdict; lines of words are broken at TABLE_WIDTH. */
 void summary_print(const struct summary *s, FILE *out);
 
 /* The verdict alone, one sentence; it says so when there is nothing to compare. */

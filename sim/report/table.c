@@ -51,8 +51,7 @@ static void measure(const struct table *t, int *width)
     }
 }
 
-/* The cursor is at `column`; lines that follow begin there too. */
-static void print_words(const char *text, int column, FILE *out)
+void table_words(const char *text, int column, FILE *out)
 {
     int room = TABLE_WIDTH - column;
     while ((int)strlen(text) > room) {
@@ -78,7 +77,7 @@ static void print_row(const struct table *t, size_t at, const int *width, FILE *
         int len = (int)strlen(text), pad = width[c] - len;
         bool right = t->align[c] == 'r';
         if (len > 0 && t->align[c] == 'w')
-            print_words(text, column + fprintf(out, "%*s", owed, ""), out);
+            table_words(text, column + fprintf(out, "%*s", owed, ""), out);
         else if (len > 0)
             column += fprintf(out, "%*s%s", owed + (right ? pad : 0), "", text);
         owed = len > 0 ? 2 + (right ? 0 : pad) : owed + 2 + width[c];

@@ -31,6 +31,10 @@ void table_skip(struct table *t, int n);
 /* Asserts that the last row is complete. */
 void table_print(const struct table *t, FILE *out);
 
+/* One line of text, broken at blanks as a cell of words is; lines that follow begin at `column`,
+ * where the first one does. */
+void table_words(const char *text, int column, FILE *out);
+
 /* A number >= 0 in three significant digits without exponent: "0.123", "12.3", "1234"; a zero
  * without decimals is exactly that. */
 char *table_number(double x, char *buf, size_t size);

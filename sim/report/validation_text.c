@@ -40,12 +40,22 @@ static void add_ms(struct table *t, double ns)
     table_add(t, "%s", table_ms(ns, buf));
 }
 
+/* The line's first words are printed, up to `column`, where further lines begin. */
+static void end_line(const char *text, int column, FILE *out)
+{
+    table_words(text, column, out);
+    fputc('\n', out);
+}
+
 static void print_about(const struct validation_about *about, const struct joined *j, FILE *out)
 {
+    enum { LABEL_WIDTH = 8 };
     struct about_facts facts;
     about_facts_init(&facts, about, j);
-    for (int i = 0; i < facts.n; i++)
-        fprintf(out, "%-8s %s\n", facts.fact[i].label, facts.fact[i].text);
+    for (int i = 0; i < facts.n; i++) {
+        fprintf(out, "%-*s ", LABEL_WIDTH, facts.fact[i].label);
+        end_line(facts.fact[i].text, LABEL_WIDTH + 1, out);
+    }
 }
 
 static void add_errors(struct table *t, const char *name, const struct error_summary *e)
@@ -190,8 +200,10 @@ static void add_way(struct table *t, const struct joined *j, const struct switch
 
 static void print_note(const char *note, FILE *out)
 {
-    if (note[0] != '\0')
-        fprintf(out, "\n%s\n", note);
+    if (note[0] == '\0')
+        return;
+    fputc('\n', out);
+    end_line(note, 0, out);
 }
 
 static void print_switches(const struct validation *v, FILE *out)
@@ -253,10 +265,9 @@ static void print_switch_parts(const struct validation *v, FILE *out)
         for (int m = 0; m < MECH_COUNT; m++)
             if (switch_way_has_parts(&s->direction[i].way[m]))
                 add_parts(&t, &v->joined, &s->direction[i], m);
-    fputs(
-        "\nWhat a switch's time is made of, in ms: dT = waits (first layer + later ones) + slowed "
-        "computation\n\n",
-        out);
+    fputs("\nWhat a switch's time is made of, in ms: dT = waits (first layer + later ones)\n"
+          "+ slowed computation\n\n",
+          out);
     table_print(&t, out);
     table_release(&t);
 }
@@ -303,8 +314,10 @@ static void print_doubts(const struct validation *v, FILE *out)
     struct doubts d;
     doubts_init(&d, v);
     fputs("\nWhere not to believe it\n\n", out);
-    for (int i = 0; i < d.n; i++)
-        fprintf(out, "- %s\n", d.sentence[i]);
+    for (int i = 0; i < d.n; i++) {
+        fputs("- ", out);
+        end_line(d.sentence[i], 2, out);
+    }
     doubts_release(&d);
 }
 

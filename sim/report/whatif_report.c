@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/base/json.h"
+#include "sim/base/mem.h"
 #include "sim/base/units.h"
 #include "sim/report/table.h"
 
@@ -21,21 +22,29 @@ double whatif_rate(double step, int64_t at)
     return strtod(text, NULL);
 }
 
-/* "key value, key value", as the file has them. */
-static void print_set(const json_t *set, FILE *out)
+char *whatif_set_text(const json_t *set)
 {
     const char *key, *sep = "";
+    char *text;
+    size_t size;
     json_t *value;
+    FILE *out = open_memstream(&text, &size);
     json_object_foreach ((json_t *)set, key, value) {
-        char *text =
+        char *dump =
             json_is_string(value)
                 ? NULL
                 : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-        fprintf(out, "%s%s %s", sep, key, text != NULL ? text : json_string_value(value));
-        free(text);
+        fprintf(out, "%s%s %s", sep, key, dump != NULL ? dump : json_string_value(value));
+        free(dump);
         sep = ", ";
     }
-    fputc('\n', out);
+    fclose(out);
+    return text;
+}
+
+static bool is_priced(const struct whatif_row *row)
+{
+    return row->terms.price_per_gpu_hour > 0;
 }
 
 static int name_width(const struct whatif_report *w)
@@ -46,21 +55,38 @@ static int name_width(const struct whatif_report *w)
     return (int)width;
 }
 
+/* A case's line: its name, and behind it what is said of it; "" goes on with the line before. */
+static void print_case(const char *name, const char *text, int width, FILE *out)
+{
+    fprintf(out, "%-*s  ", width, name);
+    table_words(text, width + 2, out);
+    fputc('\n', out);
+}
+
+static void print_base(const struct whatif_row *base, int width, FILE *out)
+{
+    char *text =
+        xasprintf("%s, %s on %s, %s", base->trace, base->model, base->cluster, base->policy);
+    print_case(base->name, text, width, out);
+    free(text);
+    if (base->has_slo) {
+        text = xasprintf("SLO %s for %g%% of requests", base->slo,
+                         100 * base->terms.slo_attained_frac);
+        print_case("", text, width, out);
+        free(text);
+    }
+    if (is_priced(base))
+        fprintf(out, "%-*s  %g per GPU-hour\n", width, "", base->terms.price_per_gpu_hour);
+}
+
 static void print_cases(const struct whatif_report *w, FILE *out)
 {
-    const struct whatif_row *base = &w->row[0];
     int width = name_width(w);
-    fprintf(out, "%-*s  %s, %s on %s, %s", width, base->name, base->trace, base->model,
-            base->cluster, base->policy);
-    if (base->has_slo)
-        fprintf(out, "\n%-*s  SLO %s for %g%% of requests", width, "", base->slo,
-                100 * base->terms.slo_attained_frac);
-    if (base->terms.price_per_gpu_hour > 0)
-        fprintf(out, "\n%-*s  %g per GPU-hour", width, "", base->terms.price_per_gpu_hour);
-    fputc('\n', out);
+    print_base(&w->row[0], width, out);
     for (int i = 1; i < w->n; i++) {
-        fprintf(out, "%-*s  ", width, w->row[i].name);
-        print_set(w->row[i].set, out);
+        char *text = whatif_set_text(w->row[i].set);
+        print_case(w->row[i].name, text, width, out);
+        free(text);
     }
     fputc('\n', out);
 }
@@ -77,12 +103,10 @@ static void add_count(struct table *t, double x)
     table_add(t, "%s", units_count(llround(x), buf, sizeof buf));
 }
 
-static void add_case(struct table *t, const struct whatif_row *row)
+static void add_service(struct table *t, const struct whatif_row *row)
 {
     const struct outcome *o = &row->outcome;
-    bool priced = row->terms.price_per_gpu_hour > 0;
     table_add(t, "%s", row->name);
-    table_add(t, "%lld", (long long)row->terms.gpus);
     table_add(t, "%s", !row->has_slo ? "-" : o->meets_slo ? "met" : "missed");
     if (row->has_slo)
         table_add(t, "%.1f%%", 100 * o->slo_met_frac);
@@ -93,26 +117,54 @@ static void add_case(struct table *t, const struct whatif_row *row)
     add_number(t, o->ttft_p99_s);
     add_number(t, 1000 * o->tpot_p99_s);
     add_number(t, o->e2e_p99_s);
-    add_number(t, o->gpu_hours);
-    add_number(t, priced ? o->price_per_m_output_tokens : NAN);
-    add_number(t, priced ? o->price_per_m_total_tokens : NAN);
 }
 
-static void print_outcomes(const struct whatif_report *w, FILE *out)
+static void print_service(const struct whatif_report *w, FILE *out)
 {
-    enum { COLUMNS = 12 };
-    static const char *const head[][COLUMNS] = {
-        {"", "", "", "within", "tok/s", "", "TTFT s", "TPOT ms", "E2E s", "GPU-", "price/Mtok", ""},
-        {"case", "GPUs", "SLO", "SLO", "total", "output", "p99", "p99", "p99", "hours", "output",
-         "total"},
+    static const char *const head[] = {
+        "",     "",    "within", "tok/s", "",       "TTFT s", "TPOT ms", "E2E s",
+        "case", "SLO", "SLO",    "total", "output", "p99",    "p99",     "p99",
     };
     struct table t;
-    table_init(&t, "lrlrrrrrrrrr");
+    table_init(&t, "llrrrrrr");
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        table_add(&t, "%s", head[i]);
+    for (int i = 0; i < w->n; i++)
+        add_service(&t, &w->row[i]);
+    table_print(&t, out);
+    table_release(&t);
+}
+
+static void add_cost(struct table *t, const struct whatif_row *row, bool with_prices)
+{
+    const struct outcome *o = &row->outcome;
+    table_add(t, "%s", row->name);
+    table_add(t, "%lld", (long long)row->terms.gpus);
+    add_number(t, o->gpu_hours);
+    if (!with_prices)
+        return;
+    add_number(t, is_priced(row) ? o->price_per_m_output_tokens : NAN);
+    add_number(t, is_priced(row) ? o->price_per_m_total_tokens : NAN);
+}
+
+static void print_costs(const struct whatif_report *w, FILE *out)
+{
+    enum { UNPRICED = 3, COLUMNS = 5 };
+    static const char *const head[][COLUMNS] = {
+        {"", "", "GPU-", "price/Mtok", ""},
+        {"case", "GPUs", "hours", "output", "total"},
+    };
+    struct table t;
+    bool priced = false;
+    for (int i = 0; i < w->n; i++)
+        priced = priced || is_priced(&w->row[i]);
+    table_init(&t, priced ? "lrrrr" : "lrr");
     for (int line = 0; line < 2; line++)
-        for (int i = 0; i < COLUMNS; i++)
+        for (int i = 0; i < (priced ? COLUMNS : UNPRICED); i++)
             table_add(&t, "%s", head[line][i]);
     for (int i = 0; i < w->n; i++)
-        add_case(&t, &w->row[i]);
+        add_cost(&t, &w->row[i], priced);
+    fputc('\n', out);
     table_print(&t, out);
     table_release(&t);
 }
@@ -121,8 +173,8 @@ static void print_question(const struct whatif_report *w, enum whatif_question q
 {
     if (q == FIND_MAX_RATE)
         fprintf(out,
-                "\nmax-rate: the highest rate that meets the SLO, in steps of %g up to %g times the"
-                " recorded one\n",
+                "\nmax-rate: the highest rate that meets the SLO, in steps of %g up to %g times\n"
+                "the recorded one\n",
                 w->rate_step, whatif_rate(w->rate_step, w->max_rate_steps));
     else
         fprintf(out, "\nmin-gpus: the fewest groups that meet the SLO, up to %lld\n",
@@ -193,40 +245,60 @@ static void print_gpus(const struct whatif_row *row, FILE *out)
     fputc(')', out);
 }
 
-static void print_answer(const struct whatif_report *w, const struct whatif_row *row,
-                         enum whatif_question q, FILE *out)
+char *whatif_answer_text(const struct whatif_report *w, const struct whatif_row *row,
+                         enum whatif_question q)
 {
     const struct bisection_result *found = &row->found[q];
-    const struct bisection_trial *t = found->trial;
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
     if (found->end == BISECTION_NEVER)
         fprintf(out, q == FIND_MAX_RATE ? "none: not even rate %g" : "none: not even %g groups",
-                value_of(w, q, t[0].at));
+                value_of(w, q, found->trial[0].at));
     else if (q == FIND_MAX_RATE)
         print_rate(w, row, out);
     else
         print_gpus(row, out);
-    fputc('\n', out);
-    if (!bisection_is_monotone(found))
-        fprintf(out, "%s: has no single edge: %g meets the SLO and %g does not\n", row->name,
-                value_of(w, q, t[found->breach].at), value_of(w, q, t[found->broken].at));
+    fclose(out);
+    return text;
+}
+
+char *whatif_breach_text(const struct whatif_report *w, const struct whatif_row *row,
+                         enum whatif_question q)
+{
+    const struct bisection_result *found = &row->found[q];
+    if (bisection_is_monotone(found))
+        return NULL;
+    return xasprintf("has no single edge: %g meets the SLO and %g does not",
+                     value_of(w, q, found->trial[found->breach].at),
+                     value_of(w, q, found->trial[found->broken].at));
+}
+
+static void print_answer(const struct whatif_report *w, const struct whatif_row *row,
+                         enum whatif_question q, FILE *out)
+{
+    char *answer = whatif_answer_text(w, row, q), *breach = whatif_breach_text(w, row, q);
+    print_case(row->name, answer, name_width(w), out);
+    if (breach != NULL)
+        fprintf(out, "%s: %s\n", row->name, breach);
+    free(answer);
+    free(breach);
 }
 
 static void print_finding(const struct whatif_report *w, enum whatif_question q, FILE *out)
 {
-    int width = name_width(w);
     print_question(w, q, out);
     print_trials(w, q, out);
     fputc('\n', out);
-    for (int i = 0; i < w->n; i++) {
-        fprintf(out, "%-*s  ", width, w->row[i].name);
+    for (int i = 0; i < w->n; i++)
         print_answer(w, &w->row[i], q, out);
-    }
 }
 
 void whatif_print(const struct whatif_report *w, FILE *out)
 {
     print_cases(w, out);
-    print_outcomes(w, out);
+    print_service(w, out);
+    print_costs(w, out);
     for (enum whatif_question q = 0; q < FIND_COUNT; q++)
         if (w->asked[q])
             print_finding(w, q, out);

@@ -33,4 +33,6 @@ load="$here/../../traces/samples/vidur_splitwise_conv.csv --model deepseek-v3.2 
 "$build/bin/wavetank" tune $load --grid margin=0:0.2:0.1 --grid persist=1:2 --report "$work/tune.html" >"$work/out"
 "$build/bin/wavetank" pareto --model llama-3.1-405b --cluster gb200-nvl72 --context 256K --gpus 8,16 \
     --report "$work/pareto.html" >"$work/out"
-timeout 120 node "$here/reports.mjs" "${2:--}" "$work/sim.html" "$work/tune.html" "$work/pareto.html"
+"$build/bin/wavetank" whatif "$WAVETANK_DATA/docs/scenarios/cluster.json" --find max-rate --find min-gpus --rate-max 4 \
+    --report "$work/whatif.html" >"$work/out"
+timeout 120 node "$here/reports.mjs" "${2:--}" "$work/sim.html" "$work/tune.html" "$work/pareto.html" "$work/whatif.html"
