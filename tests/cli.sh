@@ -8,6 +8,7 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 samples=$(realpath "$(dirname "$0")/../traces/samples")
 azure=$samples/azure_2023_code.csv
 golden=$(realpath "$(dirname "$0")/golden")
@@ -16,30 +17,9 @@ machine="--model deepseek-v3.2 --cluster b200x8"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
-passed=0 failed=0
-
-# expect CASE EXPECTED ACTUAL: the two texts are equal.
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n' "$1"
-        diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")
-    fi
-}
-
-# expect_part CASE PART TEXT: the text has the part.
-expect_part() {
-    case $3 in
-    *"$2"*) expect "$1" "$2" "$2" ;;
-    *) expect "$1" "... $2 ..." "$3" ;;
-    esac
-}
 
 run() { "$program" "$@"; }
 sim() { run sim "$azure" $machine "$@"; }
-widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }'; }
 # Keys of the objects at one depth of indented JSON, in order, without repeats.
 keys() { sed -n "s/^ \{$1\}\"\([a-z_0-9]*\)\":.*/\1/p" "$2" | awk '!seen[$0]++' | xargs; }
 policies() { sed -n 's/^ *"policy": "\(.*\)",$/\1/p' "$1" | xargs; }

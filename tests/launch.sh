@@ -8,6 +8,7 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 replay=${program}-replay
 root=$(realpath "$(dirname "$0")/..")
 plan=$root/tests/replay/switches.plan.jsonl
@@ -18,23 +19,6 @@ unset "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}" RANK WORLD_SIZE LOCAL_RANK MASTER_A
 export MASTER_PORT=$((20000 + $$ % 10000)) # below those that the kernel gives away
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 
-passed=0 failed=0
-# NAME EXPECTED ACTUAL
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    fi
-}
-# NAME PART TEXT
-expect_part() {
-    case $3 in
-    *"$2"*) passed=$((passed + 1)) ;;
-    *) failed=$((failed + 1)) && printf 'FAIL %s\n  expected part: %s\n  got: %s\n' "$1" "$2" "$3" ;;
-    esac
-}
 # RANK ARGUMENT...: one of two ranks in the background, its words in said.PORT.RANK
 start() {
     RANK=$1 WORLD_SIZE=2 "$replay" "${@:2}" 2>"said.$MASTER_PORT.$1" &

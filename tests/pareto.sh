@@ -8,21 +8,10 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
-passed=0 failed=0
-
-# expect CASE EXPECTED ACTUAL: the two texts are equal.
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n' "$1"
-        diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")
-    fi
-}
 
 pareto() { "$program" pareto --cluster gb200-nvl72 --context 1M --precision fp4 "$@"; }
 llama() { pareto --model llama-3.1-405b --ideal "$@"; }
@@ -32,8 +21,6 @@ number() { sed -n "s/^ *\"$2\": \([-0-9.e]*\),*$/\1/p" "$1" | head -1; }
 stable() { grep -v '"wall_s"' "$1"; }
 # The text without the time that it took.
 timeless() { sed 's/; [0-9.]* s$//' "$1"; }
-skip() { echo "skipped: $*"; }
-widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }'; }
 
 ## JSON
 llama --json a.json >a.txt

@@ -9,6 +9,7 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 root=$(realpath "$(dirname "$0")/..")
 azure=$root/traces/samples/azure_2023_code.csv
 mooncake=$root/traces/samples/mooncake_conversation.jsonl.gz
@@ -16,23 +17,6 @@ machine="--model deepseek-v3.2 --cluster b200x8"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
-passed=0 failed=0
-
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n' "$1"
-        diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")
-    fi
-}
-expect_part() {
-    case $3 in
-    *"$2"*) expect "$1" "$2" "$2" ;;
-    *) expect "$1" "... $2 ..." "$3" ;;
-    esac
-}
 
 compile() { ${CC:-cc} -std=c99 -pedantic -Wall -Wextra -Werror -O2 -shared -fPIC -I "$root/sim/include" "$1" -o "$2"; }
 sim() { "$program" sim "$azure" $machine "$@"; }

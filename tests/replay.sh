@@ -8,6 +8,7 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 replay=${program}-replay
 root=$(realpath "$(dirname "$0")/..")
 work=$(mktemp -d)
@@ -17,24 +18,6 @@ cd "$work" || exit 2
 # Processes with this parent, oldest first; a bare machine has no pgrep.
 children_of() {
     cat /proc/[0-9]*/stat 2>/dev/null | awk -v parent="$1" '$4 == parent {print $1}' | sort -n
-}
-passed=0 failed=0
-
-# NAME EXPECTED ACTUAL
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
-    fi
-}
-# NAME PART TEXT
-expect_part() {
-    case $3 in
-    *"$2"*) passed=$((passed + 1)) ;;
-    *) failed=$((failed + 1)) && printf 'FAIL %s\n  expected part: %s\n  got: %s\n' "$1" "$2" "$3" ;;
-    esac
 }
 
 ## every directed switch among tp, cp, dp, dop and helix

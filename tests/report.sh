@@ -8,6 +8,7 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 root=$(realpath "$(dirname "$0")/..")
 export WAVETANK_DATA=${WAVETANK_DATA:-$root}
 trace=$root/traces/samples/azure_2023_code.csv
@@ -15,18 +16,6 @@ machine="--model deepseek-v3.2 --cluster b200x8"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
-passed=0 failed=0
-
-# expect CASE EXPECTED ACTUAL: the two texts are equal.
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n' "$1"
-        diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")
-    fi
-}
 
 # Tags that are closed in another order than they were opened, or never; what HTML lets one leave
 # open may be. Scripts hold no tags.

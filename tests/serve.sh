@@ -8,32 +8,16 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 repo=$(realpath "$(dirname "$0")/..")
 work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null; wait; rm -rf "$work"' EXIT
 cd "$work" || exit 2
-passed=0 failed=0
 export WAVETANK_DATA=$repo
 # A sanitizer's address space knows no limits.
 memory=4096
 (ulimit -v 4194304 && exec env ASAN_OPTIONS= "$program" --version) >/dev/null 2>&1 || memory=0
-
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n' "$1"
-        diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")
-    fi
-}
-expect_part() {
-    case $3 in
-    *"$2"*) expect "$1" "$2" "$2" ;;
-    *) expect "$1" "... $2 ..." "$3" ;;
-    esac
-}
 
 # start DATA OPTION...: sets $server and $url.
 start() {

@@ -7,21 +7,11 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 studies=$(realpath "$(dirname "$0")/../docs/studies")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
 
-# expect CASE EXPECTED ACTUAL: the two texts are equal.
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n' "$1"
-        diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")
-    fi
-}
 part=documents-b200x8-layouts
 
 bash "$studies/margin.sh" "$program" "$work" $part

@@ -8,26 +8,14 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 root=$(realpath "$(dirname "$0")/..")
 golden=$root/tests/golden
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
-passed=0 failed=0
-
-# expect CASE EXPECTED ACTUAL: the two texts are equal.
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n' "$1"
-        diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")
-    fi
-}
 
 run() { "$program" "$@"; }
-widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }'; }
 # The options that a help text lists.
 options() { sed -nE '/^Examples/q; s/^  (-[a-z],|   ) (--[a-z0-9-]+).*/\2/p' | grep -vx -e --help; }
 

@@ -8,34 +8,13 @@
 set -u
 
 program=$(realpath "$1") || exit 2
+. "$(dirname "$0")/expect.sh"
 root=$(realpath "$(dirname "$0")/..")
 export WAVETANK_DATA=${WAVETANK_DATA:-$root}
 trace=$root/traces/samples/azure_2023_code.csv
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
-passed=0 failed=0
-
-# expect CASE EXPECTED ACTUAL: the two texts are equal.
-expect() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAIL %s\n' "$1"
-        diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")
-    fi
-}
-
-# expect_part CASE PART TEXT: the text has the part.
-expect_part() {
-    case $3 in
-    *"$2"*) expect "$1" "$2" "$2" ;;
-    *) expect "$1" "... $2 ..." "$3" ;;
-    esac
-}
-
-skip() { echo "skipped: $*"; }
 
 # tune STORE [OPTION]...: 48 short runs.
 study="--model deepseek-v3.2 --cluster b200x8 --limit 400 --sample 0.7 --seeds 2
