@@ -7,14 +7,6 @@
 #include "sim/base/mem.h"
 #include "sim/cmd/version.h"
 
-static const struct opt run_options[] = {
-    SETUP_MACHINE_OPTS(offsetof(struct run_settings, setup)),
-    SETUP_LAYOUTS_OPT(offsetof(struct run_settings, setup)),
-    RUN_OPTS(0),
-    ENGINE_OPTS(offsetof(struct run_settings, engine)),
-    {0},
-};
-
 static const struct opt draw_options[] = {
     TRACE_READING_OPTS(offsetof(struct draw_options, reading)),
     TRACE_SELECT_OPTS(offsetof(struct draw_options, select)),
@@ -57,7 +49,7 @@ static int load_machine(struct run_labels *l, const struct setup_options *o, str
 
 static char *settings_text(const struct run_settings *s, const struct draw_options *o)
 {
-    json_t *settings = opt_dump(run_options, s), *selection = opt_dump(draw_options, o);
+    json_t *settings = opt_dump(tune_run_options, s), *selection = opt_dump(draw_options, o);
     for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
         json_object_del(settings, elsewhere[i]);
     json_object_set_new(settings, "trace", selection);

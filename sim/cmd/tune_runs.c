@@ -10,7 +10,7 @@
 #include "sim/report/result_json.h"
 #include "sim/tune/policy_text.h"
 
-static const struct opt run_options[] = {
+const struct opt tune_run_options[] = {
     SETUP_MACHINE_OPTS(offsetof(struct run_settings, setup)),
     SETUP_LAYOUTS_OPT(offsetof(struct run_settings, setup)),
     RUN_OPTS(0),
@@ -20,7 +20,7 @@ static const struct opt run_options[] = {
 
 static bool is_option(const char *name)
 {
-    for (const struct opt *o = run_options; o->name != NULL; o++) {
+    for (const struct opt *o = tune_run_options; o->name != NULL; o++) {
         const char *a = o->name, *b = name;
         while (*a != '\0' && (*a == *b || (*a == '-' && *b == '_')))
             a++, b++;
@@ -40,7 +40,7 @@ static int set_axes(struct run_setting *r, const struct tune_runs *t, int64_t po
     for (int a = 0; rc == 0 && a < g->n; a++) {
         const char *name = g->axis[a].name, *value = grid_value(g, point, a);
         if (is_option(name))
-            rc = opt_set(run_options, &r->s, name, value, err);
+            rc = opt_set(tune_run_options, &r->s, name, value, err);
         else
             added[n++] = xasprintf("%s=%s", name, value);
     }

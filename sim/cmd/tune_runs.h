@@ -28,6 +28,9 @@ struct run_settings {
      "LIMITS", NULL, 0, 0, NULL, "what counts as goodput: ttft=2s,tpot=50ms,e2e=60s or some"}
 /* clang-format on */
 
+/* All options of a struct run_settings. */
+extern const struct opt tune_run_options[];
+
 /* All that runs are made of; read by every worker, and borrowed all. */
 struct tune_runs {
     const struct run_settings *base;
