@@ -138,6 +138,26 @@ void html_p(FILE *out, const char *fmt, ...)
     va_end(ap);
 }
 
+void html_fact(FILE *out, const char *label, const char *text)
+{
+    fprintf(out, "<dt>%s</dt><dd>", label);
+    html_text(out, text);
+    fputs("</dd>\n", out);
+}
+
+void html_sources(FILE *out, const json_t *source)
+{
+    if (json_array_size(source) == 0)
+        return;
+    fputs("<details><summary>Where the profile's numbers come from</summary>\n<ul>\n", out);
+    for (size_t i = 0; i < json_array_size(source); i++) {
+        fputs("<li>", out);
+        html_text(out, json_string_value(json_array_get(source, i)));
+        fputs("</li>\n", out);
+    }
+    fputs("</ul></details>\n", out);
+}
+
 void html_table_begin(FILE *out, const char *label, const char *const *head)
 {
     fputs("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"", out);

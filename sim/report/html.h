@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 enum { HTML_SERIES = 6 }; /* after so many, colours and shapes come again */
 
 void html_begin(FILE *out, const char *title);
@@ -21,6 +23,11 @@ void html_printf(FILE *out, const char *fmt, ...) __attribute__((format(printf, 
 
 /* A paragraph of text. */
 void html_p(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Of a <dl>: what it is, and its value. */
+void html_fact(FILE *out, const char *label, const char *text);
+/* A profile's sources, folded away; nothing where it names none. */
+void html_sources(FILE *out, const json_t *source);
 
 /* A table that scrolls sideways when it is too wide; `head` ends with NULL. Then rows of cells. */
 void html_table_begin(FILE *out, const char *label, const char *const *head);

@@ -8,26 +8,6 @@
 #include "sim/report/html.h"
 #include "sim/web/asset.h"
 
-static void write_fact(FILE *out, const char *label, const char *text)
-{
-    fprintf(out, "<dt>%s</dt><dd>", label);
-    html_text(out, text);
-    fputs("</dd>\n", out);
-}
-
-static void write_source(const json_t *source, FILE *out)
-{
-    if (json_array_size(source) == 0)
-        return;
-    fputs("<details><summary>Where the profile's numbers come from</summary>\n<ul>\n", out);
-    for (size_t i = 0; i < json_array_size(source); i++) {
-        fputs("<li>", out);
-        html_text(out, json_string_value(json_array_get(source, i)));
-        fputs("</li>\n", out);
-    }
-    fputs("</ul></details>\n", out);
-}
-
 static void write_options(const json_t *options, FILE *out)
 {
     static const char *const head[] = {"option", "value", NULL};
@@ -52,11 +32,11 @@ void page_about(const struct page_about *a, FILE *out)
 {
     fputs("<dl>\n", out);
     for (const struct page_fact *f = a->fact; f->label != NULL; f++)
-        write_fact(out, f->label, f->text);
-    write_fact(out, "program", a->version);
-    write_fact(out, "command", a->command);
+        html_fact(out, f->label, f->text);
+    html_fact(out, "program", a->version);
+    html_fact(out, "command", a->command);
     fputs("</dl>\n", out);
-    write_source(a->profile_source, out);
+    html_sources(out, a->profile_source);
     write_options(a->options, out);
 }
 

@@ -20,24 +20,6 @@ static void heading(FILE *out, const char *text)
     fprintf(out, "<h2>%s</h2>\n", text);
 }
 
-static void write_fact(FILE *out, const char *label, const char *text)
-{
-    fprintf(out, "<dt>%s</dt><dd>", label);
-    html_text(out, text);
-    fputs("</dd>\n", out);
-}
-
-static void write_sources(const json_t *source, FILE *out)
-{
-    fputs("<details><summary>Where the profile's numbers come from</summary>\n<ul>\n", out);
-    for (size_t i = 0; i < json_array_size(source); i++) {
-        fputs("<li>", out);
-        html_text(out, json_string_value(json_array_get(source, i)));
-        fputs("</li>\n", out);
-    }
-    fputs("</ul></details>\n", out);
-}
-
 static void write_about(const struct validation_about *a, const struct joined *j, FILE *out)
 {
     struct about_facts facts;
@@ -45,13 +27,13 @@ static void write_about(const struct validation_about *a, const struct joined *j
     about_facts_init(&facts, a, j);
     fputs("<dl>\n", out);
     for (int i = 0; i < facts.n; i++)
-        write_fact(out, facts.fact[i].label, facts.fact[i].text);
+        html_fact(out, facts.fact[i].label, facts.fact[i].text);
     snprintf(program, sizeof program, "wavetank %s, plan format %d", a->version, PLAN_VERSION);
-    write_fact(out, "program", program);
-    write_fact(out, "command", a->command);
+    html_fact(out, "program", program);
+    html_fact(out, "command", a->command);
     fputs("</dl>\n", out);
     if (a->profile_predicts)
-        write_sources(a->profile_source, out);
+        html_sources(out, a->profile_source);
 }
 
 static void write_tiles(const struct validation *v, FILE *out)
