@@ -15,7 +15,6 @@
 const struct run_file run_files[] = {
     {"--json", "result.json", "application/json", "the result: every number"},
     {"--requests", "requests.csv", "text/csv; charset=utf-8", "a row per request and policy"},
-    {"--report", "report.html", "text/html; charset=utf-8", "a page with charts over time"},
     {NULL, "tables.txt", "text/plain; charset=utf-8", "the tables, as in a terminal"},
     {0},
 };
