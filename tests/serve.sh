@@ -81,14 +81,40 @@ expect "the result is the command's own" "$(plain direct.json)" "$(plain served.
 expect "results name no path of the server's" '    "path": "azure_2023_code.csv",' "$(grep '"path"' served.json)"
 expect "requests.csv: a row per request and policy" 101 "$(get "/api/runs/$run/files/requests.csv" | wc -l)"
 expect_part "tables.txt" "fixed:tp" "$(get "/api/runs/$run/files/tables.txt")"
+expect "scenario.json: what was asked for" '"model": "deepseek-v3.2"' \
+    "$(get "/api/runs/$run/files/scenario.json" | grep -o '"model": [^,]*')"
+expect_part "no report unless asked for" 'order one with' "$(get "/api/runs/$run/files/report.html")"
+expect "nor is one listed" 0 "$(get "/api/runs/$run" | grep -c 'report.html\|timeline.json')"
 expect_part "events of a run that has ended" 'event: state' "$(get "/api/runs/$run/events")"
+
+## files on request
+one_policy=${short/\"fixed:tp\",}
+pages=$(value id "$(post /api/runs "${one_policy/\{/\{\"report\":true,\"timeline\":true,}")")
+expect "a run with a report and a timeline" done "$(until_state done "/api/runs/$pages")"
+expect "both are listed" 2 "$(get "/api/runs/$pages" | grep -o '"name":"\(report.html\|timeline.json.gz\)"' | wc -l)"
+get "/api/runs/$pages/files/report.html" >served.html
+"$program" sim "$repo/traces/samples/azure_2023_code.csv" --model deepseek-v3.2 --cluster b200x8 --limit 50 \
+    --policy splash --timeline direct.json.gz >/dev/null
+expect "the timeline is the command's own" "$(gzip -dc direct.json.gz | cksum)" \
+    "$(curl -s "$url/api/runs/$pages/files/timeline.json.gz" | gzip -dc | cksum)"
+expect_part "the report tells a command that its reader can type" \
+    'wavetank sim azure_2023_code.csv --scenario scenario.json' "$(cat served.html)"
+expect "and no path of the server's" 0 "$(grep -c -F -e "$work" -e "$repo" served.html)"
+expect "a worker's leftovers go with its run" "204 0" \
+    "$(touch "data/runs/$pages/.report.html.x1"; code DELETE "/api/runs/$pages") $(find data -path "*$pages*" | wc -l)"
+expect "but not the trace that it linked to" yes "$([ -s "$repo/traces/samples/azure_2023_code.csv" ] && echo yes)"
+many=$(value id "$(post /api/runs "${short/\{/\{\"timeline\":true,}")")
+expect "a timeline of two policies" failed "$(until_state failed "/api/runs/$many")"
+expect_part "says what it needs" "exactly one --policy" "$(get "/api/runs/$many")"
+
+## lists, comparisons, deletion
 expect_part "runs are listed" "$run" "$(get /api/runs)"
 other=$(value id "$(post /api/runs "${short/\{/\{\"name\":\"other\",}")")
 expect "a second run" done "$(until_state done "/api/runs/$other")"
 expect "compare" 2 "$(get "/api/compare?ids=$run,$other" | grep -o '"result":{' | wc -l)"
 expect "delete" 204 "$(code DELETE "/api/runs/$other")"
 expect "deleted" "404 0" "$(code GET "/api/runs/$other") $(find data -path "*$other*" | wc -l)"
-expect_part "metrics" 'wavetank_jobs_total{state="done"} 2' "$(get /metrics)"
+expect_part "metrics" 'wavetank_jobs_total{state="done"} 3' "$(get /metrics)"
 
 ## every key that the server takes is an option of `sim` (null leaves an option alone)
 get /api/about | sed 's/.*"options":\[//; s/\].*//' | tr , '\n' >keys
@@ -133,6 +159,7 @@ refused "no JSON" 400 POST /api/runs -H "$json" -d '{"trace":'
 refused "no JSON type" 415 POST /api/runs -d "$short"
 refused "multipart" 415 POST /api/traces -F 'file=@served.json;type=text/plain'
 refused "malformed multipart" 415 POST /api/traces -H 'Content-Type: multipart/form-data; boundary=x' -d '--x--y'
+refused "report: no truth value" 400 POST /api/runs -H "$json" -d "${short/\{/\{\"report\":\"x.html\",}"
 refused "an unknown key" 400 POST /api/runs -H "$json" -d "${short/\{/\{\"extra\":1,}"
 for pair in '"model":"../../etc/passwd"' '"model":"./mine.json"' '"cluster":"/etc/passwd"' '"profile":"./p.json"' \
     '"policy":["./mine.so"]' '"policy":["splash:trace=/tmp/x"]' '"policy":["mine.so"]' '"json":"x.json"' \

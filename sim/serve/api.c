@@ -315,13 +315,17 @@ static void get_file(struct site *s, const struct ask *a, char *const *part, str
     const struct run_file *f = run_file_find(part[1]);
     if (!find_job(s, JOB_RUN, part[0], &j, r))
         return;
+    json_t *order = json_loads(j.order, 0, NULL);
     if (f == NULL || j.state != JOB_DONE) {
         answer_fault(r, 404, f == NULL ? "a run has no such file" : "the run has no files (yet)");
+    } else if (!run_file_is_wanted(f, order)) {
+        answer_fault(r, 404, "that run was not asked for it: order one with \"%s\": true", f->key);
     } else {
         char *path = folder_run(s->config->folder, j.id, f->name);
         answer_file(r, path, f);
         free(path);
     }
+    json_decref(order);
     job_release(&j);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/serve/folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,14 +14,17 @@
 #include "sim/base/mem.h"
 
 const struct run_file run_files[] = {
-    {"--json", "result.json", "application/json", "the result: every number"},
-    {"--requests", "requests.csv", "text/csv; charset=utf-8", "a row per request and policy"},
-    {NULL, "tables.txt", "text/plain; charset=utf-8", "the tables, as in a terminal"},
+    {"--scenario", "scenario.json", "application/json", "the options that were asked for", NULL},
+    {"--json", "result.json", "application/json", "the result: every number", NULL},
+    {"--requests", "requests.csv", "text/csv; charset=utf-8", "a row per request and policy", NULL},
+    {"--report", "report.html", "text/html; charset=utf-8",
+     "a page with charts of what every policy did over time", "report"},
+    {"--timeline", "timeline.json.gz", "application/gzip", "steps and requests, for Perfetto",
+     "timeline"},
+    {NULL, "tables.txt", "text/plain; charset=utf-8", "the tables, as in a terminal", NULL},
     {0},
 };
 
-/* Besides these, for the server's own use. */
-static const char *const own_files[] = {"scenario.json", "log.txt"};
 static const char *const trace_ends[] = {"", ".wtt", ".out", ".log"};
 
 const struct run_file *run_file_find(const char *name)
@@ -29,6 +33,11 @@ const struct run_file *run_file_find(const char *name)
         if (strcmp(f->name, name) == 0)
             return f;
     return NULL;
+}
+
+bool run_file_is_wanted(const struct run_file *f, const json_t *order)
+{
+    return f->key == NULL || json_is_true(json_object_get(order, f->key));
 }
 
 static int make_folder(const char *path, struct err *err)
@@ -74,10 +83,36 @@ char *folder_trace(const char *folder, const char *id, const char *end)
     return xasprintf("%s/traces/%s%s", folder, id, end);
 }
 
+int folder_make_run(const char *folder, const char *id, const char *path, struct err *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *own = folder_run(folder, id, NULL);
+    char *link = folder_run(folder, id, slash != NULL ? slash + 1 : path);
+    int rc = make_folder(own, err);
+    if (rc == 0 && symlink(path, link) < 0 && errno != EEXIST)
+        rc = err_run(err, "%s: cannot make the link: %s", link, strerror(errno));
+    free(own);
+    free(link);
+    return rc;
+}
+
 static void remove_path(char *path)
 {
     remove(path);
     free(path);
+}
+
+/* Whatever is in it: a worker that was killed leaves files under names of its own. */
+static void remove_run(const char *folder, const char *id)
+{
+    char *own = folder_run(folder, id, NULL);
+    DIR *dir = opendir(own);
+    for (struct dirent *at; dir != NULL && (at = readdir(dir)) != NULL;)
+        if (strcmp(at->d_name, ".") != 0 && strcmp(at->d_name, "..") != 0)
+            remove_path(folder_run(folder, id, at->d_name));
+    if (dir != NULL)
+        closedir(dir);
+    remove_path(own);
 }
 
 void folder_remove(const char *folder, const struct job *j)
@@ -87,11 +122,7 @@ void folder_remove(const char *folder, const struct job *j)
             remove_path(folder_trace(folder, j->id, trace_ends[i]));
         return;
     }
-    for (const struct run_file *f = run_files; f->name != NULL; f++)
-        remove_path(folder_run(folder, j->id, f->name));
-    for (size_t i = 0; i < sizeof own_files / sizeof *own_files; i++)
-        remove_path(folder_run(folder, j->id, own_files[i]));
-    remove_path(folder_run(folder, j->id, NULL));
+    remove_run(folder, j->id);
 }
 
 static int write_all(int fd, const char *data, size_t len, off_t at)

@@ -158,6 +158,21 @@ static int read_name(struct job *out, struct jobj *o, const char *otherwise, str
     return 0;
 }
 
+/* Which of the files that not every run has. */
+static int read_files(json_t *order, struct jobj *o, struct err *err)
+{
+    for (const struct run_file *f = run_files; f->name != NULL; f++) {
+        bool wanted = false;
+        if (f->key == NULL)
+            continue;
+        if (jobj_bool(o, f->key, false, &wanted, err) < 0)
+            return -1;
+        if (wanted)
+            json_object_set_new(order, f->key, json_true());
+    }
+    return 0;
+}
+
 int order_read_run(struct job *out, json_t *body, const struct choices *c, struct jobs *s,
                    struct err *err)
 {
@@ -174,9 +189,12 @@ int order_read_run(struct job *out, json_t *body, const struct choices *c, struc
         return -1;
     char *name = xasprintf("%s on %s, %s", json_string_value(json_object_get(scenario, "model")),
                            json_string_value(json_object_get(scenario, "cluster")), trace_name);
-    int rc = read_name(out, &o, name, err) < 0 || jobj_done(&o, err) < 0 ? -1 : 0;
     json_t *order = json_pack("{s:s, s:s, s:O}", "trace", trace, "trace_name", trace_name,
                               "scenario", scenario);
+    int rc = read_name(out, &o, name, err) < 0 || read_files(order, &o, err) < 0 ||
+                     jobj_done(&o, err) < 0
+                 ? -1
+                 : 0;
     out->order = json_dumps(order, JSON_COMPACT);
     json_decref(order);
     free(name);
@@ -230,49 +248,54 @@ static int write_scenario(const json_t *scenario, const char *path, struct err *
     return outfile_commit(&o, err);
 }
 
-/* Whether a drawn trace or an upload: what `ID.wtt` and `ID` mean. */
-static char *trace_file(const struct serve_config *config, const char *id)
+/* A sample, a drawn trace or an upload. The caller frees. */
+static char *trace_path(const char *trace, const char *folder, const char *samples)
 {
-    char *drawn = folder_trace(config->folder, id, ".wtt");
+    if (strncmp(trace, sample_prefix, strlen(sample_prefix)) == 0)
+        return xasprintf("%s/%s", samples, trace + strlen(sample_prefix));
+    char *drawn = folder_trace(folder, trace, ".wtt");
     struct stat st;
-    bool is_drawn = stat(drawn, &st) == 0;
+    if (stat(drawn, &st) == 0)
+        return drawn;
     free(drawn);
-    return xasprintf("%s%s", id, is_drawn ? ".wtt" : "");
+    return folder_trace(folder, trace, "");
 }
 
-/* The worker begins in the trace's folder, so that results do not name the server's paths. */
-static void add_trace(struct command *cmd, const char *trace, const struct serve_config *config,
-                      const struct choices *c)
+static void add_files(struct command *cmd, const struct job *j, const json_t *order,
+                      const char *folder)
 {
-    bool is_sample = strncmp(trace, sample_prefix, strlen(sample_prefix)) == 0;
-    add(cmd, is_sample ? xstrdup(trace + strlen(sample_prefix)) : trace_file(config, trace));
-    cmd->folder = is_sample ? xstrdup(c->samples) : xasprintf("%s/traces", config->folder);
+    for (const struct run_file *f = run_files; f->name != NULL; f++) {
+        if (!run_file_is_wanted(f, order))
+            continue;
+        if (f->option == NULL) {
+            cmd->out = folder_run(folder, j->id, f->name);
+            continue;
+        }
+        add(cmd, xstrdup(f->option));
+        add(cmd, xstrdup(f->name));
+    }
 }
 
+/* The worker runs in the run's folder: results name no paths, and a page's command is one that its
+ * reader can type. */
 static int prepare_run(struct command *cmd, const struct job *j, const json_t *order,
                        const struct serve_config *config, const struct choices *c, struct err *err)
 {
     static const char *const words[] = {"wavetank", "sim", NULL};
     const char *folder = config->folder;
-    char *own = folder_run(folder, j->id, NULL), *path = folder_run(folder, j->id, "scenario.json");
-    int rc = mkdir(own, 0700) < 0 && errno != EEXIST
-                 ? err_run(err, "%s: cannot make the folder: %s", own, strerror(errno))
-                 : write_scenario(json_object_get(order, "scenario"), path, err);
-    free(own);
+    const char *trace = json_string_value(json_object_get(order, "trace"));
+    char *scenario = folder_run(folder, j->id, "scenario.json");
+    char *path = trace_path(trace, folder, c->samples);
+    int rc = folder_make_run(folder, j->id, path, err);
+    if (rc == 0)
+        rc = write_scenario(json_object_get(order, "scenario"), scenario, err);
     add_words(cmd, words);
-    add_trace(cmd, json_string_value(json_object_get(order, "trace")), config, c);
-    add(cmd, xstrdup("--scenario"));
-    add(cmd, path);
-    for (const struct run_file *f = run_files; f->name != NULL; f++) {
-        char *file = folder_run(folder, j->id, f->name);
-        if (f->option == NULL) {
-            cmd->out = file;
-            continue;
-        }
-        add(cmd, xstrdup(f->option));
-        add(cmd, file);
-    }
+    add(cmd, xstrdup(strrchr(path, '/') + 1));
+    add_files(cmd, j, order, folder);
+    cmd->folder = folder_run(folder, j->id, NULL);
     cmd->log = folder_run(folder, j->id, "log.txt");
+    free(scenario);
+    free(path);
     return rc;
 }
 

@@ -2,7 +2,8 @@
  *
  * What a client asks for, checked, and the command that does it. Orders are kept as JSON, so a
  * queued one is as good after a restart:
- *   run   {"trace": "sample:NAME" or an id, "scenario": {options of `sim`, '_' for '-'}}
+ *   run   {"trace": "sample:NAME" or an id, "scenario": {options of `sim`, '_' for '-'},
+ *          "report": true, "timeline": true}, the last two as asked for
  *   trace {"preset": NAME, "count": N, "seed": N} or {"upload": true}
  */
 #ifndef SIM_SERVE_ORDER_H

@@ -53,10 +53,12 @@ static json_t *progress_json(const struct slot *s)
                      (json_int_t)s->total);
 }
 
-static json_t *files_json(const struct job *j)
+static json_t *files_json(const struct job *j, const json_t *order)
 {
     json_t *list = json_array();
     for (const struct run_file *f = run_files; f->name != NULL; f++) {
+        if (!run_file_is_wanted(f, order))
+            continue;
         char *href = xasprintf("/api/runs/%s/files/%s", j->id, f->name);
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:s}", "name", f->name, "what", f->what, "href", href));
@@ -85,7 +87,7 @@ json_t *queue_job_json(const struct queue *q, const struct job *j)
     if (at >= 0 && q->slot[at].total > 0)
         json_object_set_new(o, "progress", progress_json(&q->slot[at]));
     if (j->kind == JOB_RUN && j->state == JOB_DONE)
-        json_object_set_new(o, "files", files_json(j));
+        json_object_set_new(o, "files", files_json(j, order));
     if (j->kind == JOB_TRACE)
         json_object_set_new(
             o, "bytes",

@@ -28,9 +28,43 @@ function tiles(run) {
         tile(run.result.cluster, run.result.model));
 }
 
+const fileItem = (file) =>
+    el("li", {}, el("a", { href: file.href, download: file.name }, file.name), ` ${file.what}`);
+
+// A file that only a run that is asked for it writes: the same inputs, run again. `key` asks for it.
+function makeButton(run, key, text, list, scenario) {
+    const said = el("span", { class: "dim", role: "status" });
+    const button = el("button", { type: "button", id: `make-${key}`, onclick: make }, text);
+    function settle(state) {
+        if (!client.hasEnded(state)) return;
+        button.disabled = false;
+        said.textContent = state.state === "done" ? "" : `The run was ${state.state}: ${state.message ?? ""}`;
+        for (const file of state.files ?? []) if (file.name.startsWith(key)) list.append(fileItem(file));
+    }
+    async function make() {
+        button.disabled = true;
+        said.textContent = "Running ...";
+        try {
+            const next = await client.startRun({ name: `${run.name}, ${key}`.slice(0, 90), trace: run.order.trace,
+                scenario: { ...run.order.scenario, ...scenario() }, [key]: true });
+            client.watchRun(next.id, settle, (p) => { said.textContent = `${p.policy}: ${count(p.done)} of ${count(p.total)}`; });
+        } catch (fault) {
+            button.disabled = false;
+            said.textContent = fault.message;
+        }
+    }
+    return [button, said];
+}
+
 function downloads(run) {
-    return el("ul", {}, run.files.map((file) =>
-        el("li", {}, el("a", { href: file.href, download: file.name }, file.name), ` ${file.what}`)));
+    const list = el("ul", { id: "files" }, run.files.map(fileItem));
+    const policies = run.result.runs.map((r) => r.policy).filter((policy) => policy !== "best-fixed");
+    const policy = el("select", { id: "timeline-policy", "aria-label": "Policy of the timeline" },
+        policies.map((name) => el("option", { value: name, selected: name.startsWith("splash") }, name)));
+    return el("div", {}, list,
+        el("p", { class: "row" }, makeButton(run, "report", "Make a page with charts over time", list, () => ({}))),
+        el("p", { class: "row" }, makeButton(run, "timeline", "Make a timeline", list, () => ({ policy: [policy.value] })),
+            el("label", { for: "timeline-policy" }, "of"), policy));
 }
 
 function share(run) {

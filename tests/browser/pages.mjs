@@ -6,6 +6,7 @@
 // Any console error, any exception in a page and any request to another origin fails the test.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 const { chromium } = createRequire(`${process.env.NODE_FOLDER}/`)("playwright-core");
 
@@ -112,6 +113,23 @@ try {
     await test("the slider asks again and shows the answer", async () => {
         await page.$eval("#margin", (input) => { input.value = "0.3"; input.dispatchEvent(new Event("input")); });
         await page.waitForSelector("#margins >> text=margin 0.3");
+    });
+    await test("a report and a timeline are made when asked for, and downloaded", async () => {
+        const before = await page.$$eval("#files li", (all) => all.length);
+        await page.click("#make-report");
+        await page.waitForSelector("#files >> text=report.html");
+        await page.selectOption("#timeline-policy", "splash");
+        await page.click("#make-timeline");
+        await page.waitForSelector("#files >> text=timeline.json.gz");
+        assert.equal(await page.$$eval("#files li", (all) => all.length), before + 2);
+        for (const [name, begin] of [["report.html", "<!doctype html>"], ["timeline.json.gz", "\x1f\x8b"]]) {
+            const [download] = await Promise.all([page.waitForEvent("download"), page.click(`#files >> text=${name}`)]);
+            assert.equal(download.suggestedFilename(), name);
+            const file = readFileSync(await download.path(), "latin1");
+            assert.equal(file.slice(0, begin.length).toLowerCase(), begin);
+        }
+        await page.locator("#files").scrollIntoViewIfNeeded();
+        await shoot(page, "downloads-light-1200");
     });
     await test("a preset is drawn", async () => {
         await page.goto(`${origin}/`);
