@@ -13,6 +13,9 @@ echo 'leak:libcriterion' >"$log/lsan.supp"
 export LSAN_OPTIONS=suppressions=$log/lsan.supp:print_suppressions=0
 export ASAN_OPTIONS=log_path=$log/san/report UBSAN_OPTIONS=log_path=$log/san/report:print_stacktrace=1
 
+# Where a build is elsewhere.
+export WAVETANK_DATA=${WAVETANK_DATA:-$PWD}
+
 scripts="whatif policies replay serve tune validation cli terminal invalid golden report pareto studies launch"
 run_suite() {
     local out=$3/$(basename "$2" .sh).txt

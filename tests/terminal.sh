@@ -67,6 +67,11 @@ expect "whatif fits 80 columns" "" "$(awk 'length > 80' whatif.txt | grep -vF tr
 expect "sim fits 80 columns" "" "$(cd "$root" && run sim traces/samples/azure_2023_code.csv --limit 50 \
     --model deepseek-v3.2 --cluster b200x8 | awk 'length > 80')"
 
+for paper in splash helix; do
+    expect "reproduce $paper fits 80 columns" "" "$(WAVETANK_DATA=$root run reproduce $paper | awk 'length > 80')"
+done
+expect "validate fits 80 columns" "" "$(cat "$root"/docs/validation/h200x2/*.txt | awk 'length > 80')"
+
 ## completion
 run completion bash >wavetank.bash
 source ./wavetank.bash

@@ -179,11 +179,12 @@ Test(summary, tables_and_notes_read_as_written_here)
     f.n = 2;
     cr_expect_str_eq(
         sink_text(&s),
-        "                        tok/s          TTFT s         TPOT ms                  goodput\n"
-        "policy           done   total  output     p50    p99      p50   p99  switches    req/s\n"
-        "fixed:dp            8  10,000   1,000   0.250  0.250     40.0  40.0         0        0\n"
-        "splash             10  12,500   1,250   0.125  0.125     20.5  20.5     1,200    0.500\n"
-        "best-fixed (dp)     8  10,000   1,000   0.250  0.250     40.0  40.0         0        0\n"
+        "                     tok/s          TTFT s         TPOT ms                  goodput\n"
+        "policy        done   total  output     p50    p99      p50   p99  switches    req/s\n"
+        "fixed:dp         8  10,000   1,000   0.250  0.250     40.0  40.0         0        0\n"
+        "splash          10  12,500   1,250   0.125  0.125     20.5  20.5     1,200    0.500\n"
+        "best-fixed (dp)\n"
+        "                 8  10,000   1,000   0.250  0.250     40.0  40.0         0        0\n"
         "\n"
         "                                 tp  cp      dp\n"
         "splash  time in layout          25%  0%     75%\n"

@@ -56,6 +56,34 @@ Test(table, words_are_broken_where_a_line_would_be_too_wide)
     table_release(&t);
 }
 
+/* 80 columns: 12 for names, so that one of 13 stands by itself; a heading widens nothing. */
+Test(table, names_that_a_line_has_no_room_for_stand_on_their_own)
+{
+    static const char thirties[] = "123456789012345678901234567890123";
+    struct table t;
+    struct sink s;
+    table_init(&t, "lrr");
+    table_add(&t, "%s, which is as long as it likes to be, for it is a heading of those below",
+              thirties);
+    table_skip(&t, 2);
+    for (int i = 0; i < 2; i++) {
+        table_add(&t, "%s", i == 0 ? "  twelve" : "a name of 13.");
+        table_add(&t, "%.31s", thirties);
+        table_add(&t, "%s", thirties);
+    }
+    sink_open(&s);
+    table_print(&t, s.f);
+    cr_expect_str_eq(
+        sink_text(&s),
+        "123456789012345678901234567890123, which is as long as it likes to be, for it is a "
+        "heading of those below\n"
+        "  twelve      1234567890123456789012345678901  123456789012345678901234567890123\n"
+        "a name of 13.\n"
+        "              1234567890123456789012345678901  123456789012345678901234567890123\n");
+    free(s.text);
+    table_release(&t);
+}
+
 Test(table, numbers_have_three_digits_and_no_exponent)
 {
     static const struct {

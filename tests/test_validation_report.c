@@ -72,6 +72,31 @@ Test(chart, values_fall_between_the_axes_and_those_beyond_at_their_ends)
     cr_expect_float_eq(chart_y(&c, -11), 208, 1e-9);
 }
 
+Test(chart, carries_its_data_as_a_link)
+{
+    static const char *const series[] = {"tp", "cp, long"};
+    struct sink s;
+    sink_open(&s);
+    struct chart c = {.out = s.f,
+                      .x = {.max = 9, .title = "step", .unit = ""},
+                      .y = {.max = 9, .title = "time, ms", .unit = ""},
+                      .height = 320,
+                      .series = series};
+    chart_begin(&c, "what it shows");
+    chart_line(&c, (double[]){1, 2}, (double[]){0.5, 1.0 / 3}, 2, 0, true);
+    chart_mark(&c, 99, 4, 1, MARK_OPEN, "say \"hi\"");
+    chart_end(&c, "Figure 5a, B200: times");
+    cr_expect_neq(
+        strstr(sink_text(&s),
+               "<figcaption>Figure 5a, B200: times <a class=\"csv\" "
+               "download=\"figure-5a-b200.csv\" href=\"data:text/csv;charset=utf-8,"
+               "series,drawn%20as,step,%22time,%20ms%22,note%0A"
+               "tp,dashed%20line,1,0.5,%0Atp,dashed%20line,2,0.333333333,%0A"
+               "%22cp,%20long%22,open%20mark,99,4,%22say%20%22%22hi%22%22%22%0A\">"),
+        NULL);
+    free(s.text);
+}
+
 enum { STEPS = 6 };
 
 /* Two layouts; a step of 1000 ns has 100 in proj, 600 in attn, none in exchange, 200 in ffn. */

@@ -27,16 +27,43 @@ double chart_y(const struct chart *c, double y)
     return c->height - BOTTOM - along(&c->y, y) * (c->height - TOP - BOTTOM);
 }
 
-void chart_begin(const struct chart *c, const char *label)
+static void begin_data(struct chart *c)
 {
-    fprintf(c->out, "<svg viewBox=\"0 0 %d %g\" role=\"img\" aria-label=\"", WIDTH, c->height);
+    csv_link_begin(&c->data);
+    csv_link_text(&c->data, "series");
+    csv_link_text(&c->data, "drawn as");
+    csv_link_text(&c->data, c->x.title);
+    csv_link_text(&c->data, c->y.title);
+    csv_link_text(&c->data, "note");
+    csv_link_row_end(&c->data);
+}
+
+static void add_data(struct chart *c, int series, const char *as, double x, double y,
+                     const char *note)
+{
+    csv_link_text(&c->data, c->series[series]);
+    csv_link_text(&c->data, as);
+    csv_link_number(&c->data, x);
+    csv_link_number(&c->data, y);
+    csv_link_text(&c->data, note);
+    csv_link_row_end(&c->data);
+}
+
+void chart_begin(struct chart *c, const char *label)
+{
+    begin_data(c);
+    fprintf(c->out, "<figure><svg viewBox=\"0 0 %d %g\" role=\"img\" aria-label=\"", WIDTH,
+            c->height);
     html_text(c->out, label);
     fputs("\">\n", c->out);
 }
 
-void chart_end(const struct chart *c)
+void chart_end(struct chart *c, const char *caption)
 {
-    fputs("</svg>\n", c->out);
+    fputs("</svg>\n<figcaption>", c->out);
+    html_printf(c->out, "%s ", caption);
+    csv_link_end(&c->data, caption, c->out);
+    fputs("</figcaption></figure>\n", c->out);
 }
 
 /* Polygons are cut where they leave the chart, so that their edges keep their slopes. */
@@ -145,25 +172,27 @@ void chart_parity_line(const struct chart *c)
             chart_y(c, c->y.min), chart_x(c, c->x.max), chart_y(c, c->y.max));
 }
 
-void chart_line(const struct chart *c, const double *x, const double *y, int n, int series,
-                bool dashed)
+void chart_line(struct chart *c, const double *x, const double *y, int n, int series, bool dashed)
 {
     fprintf(c->out, "<path class=\"line%s s%d\" d=\"", dashed ? " dash" : "", series % HTML_SERIES);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         fprintf(c->out, "%c%.1f %.1f", i == 0 ? 'M' : 'L', chart_x(c, x[i]), chart_y(c, y[i]));
+        add_data(c, series, dashed ? "dashed line" : "line", x[i], y[i], "");
+    }
     fputs("\"/>\n", c->out);
 }
 
-void chart_mark(const struct chart *c, double x, double y, int series, enum chart_mark mark)
+void chart_mark(struct chart *c, double x, double y, int series, enum chart_mark mark,
+                const char *note)
 {
+    static const char *const name[] = {
+        [MARK_FULL] = "mark", [MARK_OPEN] = "open mark", [MARK_FAINT] = "faint mark"};
     static const char *const class[] = {
         [MARK_FULL] = "mark c", [MARK_OPEN] = "open s", [MARK_FAINT] = "faint c"};
     int s = series % HTML_SERIES;
     fprintf(c->out, "<use href=\"#m%d\" class=\"%s%d\" x=\"%.1f\" y=\"%.1f\"><title>", s,
             class[mark], s, chart_x(c, x), chart_y(c, y));
-}
-
-void chart_mark_end(const struct chart *c)
-{
+    html_text(c->out, note);
     fputs("</title></use>\n", c->out);
+    add_data(c, series, name[mark], x, y, note);
 }

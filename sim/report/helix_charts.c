@@ -107,19 +107,20 @@ static struct chart_axis axis_of(const struct curve *c, bool is_x, bool log, con
     return a;
 }
 
-static void draw_curve(const struct chart *chart, const struct curve *c, int series)
+static void draw_curve(struct chart *chart, const struct curve *c, int series)
 {
+    char note[160];
     if (c->n == 0)
         return;
     chart_line(chart, c->x, c->y, c->n, series, false);
     for (int i = 0; i < c->n; i++) {
-        chart_mark(chart, c->x[i], c->y[i], series, MARK_FULL);
-        html_printf(chart->out, "%s: %s", c->row[i]->id, c->row[i]->ours);
-        chart_mark_end(chart);
+        snprintf(note, sizeof note, "%s: %s", c->row[i]->id, c->row[i]->ours);
+        chart_mark(chart, c->x[i], c->y[i], series, MARK_FULL, note);
     }
 }
 
-static void draw(const struct reproduction *r, const struct figure *f, FILE *out)
+static void draw(const struct reproduction *r, const struct figure *f, const char *const *series,
+                 FILE *out)
 {
     struct curve curve[SERIES_MAX];
     int points = 0;
@@ -134,23 +135,21 @@ static void draw(const struct reproduction *r, const struct figure *f, FILE *out
     struct chart chart = {.out = out,
                           .x = axis_of(curve, true, f->log, f->x_title),
                           .y = axis_of(curve, false, f->log, f->y_title),
-                          .height = 320};
-    fputs("<figure>", out);
+                          .height = 320,
+                          .series = series};
     chart_begin(&chart, f->caption);
     chart_axes(&chart);
     for (int s = 0; s < SERIES_MAX; s++)
         draw_curve(&chart, &curve[s], s);
-    chart_end(&chart);
-    fputs("<figcaption>", out);
-    html_text(out, f->caption);
-    fputs("</figcaption></figure>\n", out);
+    chart_end(&chart, f->caption);
 }
 
-static void draw_all(const struct reproduction *r, const struct figure *f, size_t n, FILE *out)
+static void draw_all(const struct reproduction *r, const struct figure *f, size_t n,
+                     const char *const *series, FILE *out)
 {
     fputs("<div class=\"pair\">\n", out);
     for (size_t i = 0; i < n; i++)
-        draw(r, &f[i], out);
+        draw(r, &f[i], series, out);
     fputs("</div>\n", out);
 }
 
@@ -158,19 +157,19 @@ void roofline_charts(const struct reproduction *r, FILE *out)
 {
     static const char *const name[] = {"KV", "weights"};
     html_legend(out, name, 2);
-    draw_all(r, roofline, sizeof roofline / sizeof *roofline, out);
+    draw_all(r, roofline, sizeof roofline / sizeof *roofline, name, out);
 }
 
 void frontiers_charts(const struct reproduction *r, FILE *out)
 {
     static const char *const name[] = {"baseline", "Helix", "Medha"};
     html_legend(out, name, 3);
-    draw_all(r, frontiers, sizeof frontiers / sizeof *frontiers, out);
+    draw_all(r, frontiers, sizeof frontiers / sizeof *frontiers, name, out);
 }
 
 void ablation_charts(const struct reproduction *r, FILE *out)
 {
     static const char *const name[] = {"HOP-B off", "HOP-B on"};
     html_legend(out, name, 2);
-    draw_all(r, ablation, sizeof ablation / sizeof *ablation, out);
+    draw_all(r, ablation, sizeof ablation / sizeof *ablation, name, out);
 }

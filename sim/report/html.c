@@ -49,7 +49,7 @@ static const char style[] =
     "background:var(--tile);border:1px solid var(--line);border-radius:6px}"
     ":focus-visible{outline:2px solid var(--c0);outline-offset:2px}"
     ".number td:not(:first-child),.number th:not(:first-child){text-align:right}"
-    "code{font:.9em/1.4 ui-monospace,monospace;overflow-wrap:anywhere}"
+    "a{color:var(--c0)}code{font:.9em/1.4 ui-monospace,monospace;overflow-wrap:anywhere}"
     "svg{display:block;width:100%;height:auto}svg.bars{width:120px;height:26px}"
     "ul.key svg{display:inline-block}"
     "svg text{fill:var(--fg);font:13px system-ui,sans-serif}svg text.dim{fill:var(--dim)}"

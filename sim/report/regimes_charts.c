@@ -71,9 +71,9 @@ static bool is_inside(const struct chart *c, double x, double y)
 }
 
 /* From one length to another, as far as it stays within the chart. */
-static void draw_curve(const struct drawing *d, int layout, double from_k, double to_k, bool dashed)
+static void draw_curve(struct drawing *d, int layout, double from_k, double to_k, bool dashed)
 {
-    const struct chart *c = &d->chart;
+    struct chart *c = &d->chart;
     double x[POINTS + 1], y[POINTS + 1];
     double first = fmax(from_k, c->x.min), last = fmin(to_k, c->x.max);
     int n = 0;
@@ -86,37 +86,36 @@ static void draw_curve(const struct drawing *d, int layout, double from_k, doubl
         chart_line(c, x, y, n, layout, dashed);
 }
 
-static void draw_layout(const struct drawing *d, int layout)
+static void draw_layout(struct drawing *d, int layout)
 {
-    const struct chart *c = &d->chart;
+    char note[96];
+    struct chart *c = &d->chart;
     double limit = limit_k(d, layout), at = latency(d, layout, limit);
     draw_curve(d, layout, 0, limit, false);
     draw_curve(d, layout, limit, INFINITY, true);
     if (!is_inside(c, limit, at))
         return;
-    chart_mark(c, limit, at, layout, MARK_FULL);
-    html_printf(c->out, "%s: KV fits up to %gk tokens%s", crossover_layouts[layout], limit,
-                d->f->said_limit_k[layout] > 0 ? " (prescribed by the paper)" : "");
-    chart_mark_end(c);
+    snprintf(note, sizeof note, "%s: KV fits up to %gk tokens%s", crossover_layouts[layout], limit,
+             d->f->said_limit_k[layout] > 0 ? " (prescribed by the paper)" : "");
+    chart_mark(c, limit, at, layout, MARK_FULL, note);
 }
 
-static void draw_crossover(const struct drawing *d, int from, int to)
+static void draw_crossover(struct drawing *d, int from, int to)
 {
-    const struct chart *c = &d->chart;
+    char note[128];
+    struct chart *c = &d->chart;
     const struct row *row = crossover(d, from, to);
     double k_tokens = number(row, NAN), at = latency(d, to, k_tokens);
     if (row == NULL || !is_inside(c, k_tokens, at))
         return;
-    chart_mark(c, k_tokens, at, to, MARK_OPEN);
-    html_printf(c->out, "from %s to %s at %sk tokens; the paper has %sk", crossover_layouts[from],
-                crossover_layouts[to], row->ours, row->paper);
-    chart_mark_end(c);
+    snprintf(note, sizeof note, "from %s to %s at %sk tokens; the paper has %sk",
+             crossover_layouts[from], crossover_layouts[to], row->ours, row->paper);
+    chart_mark(c, k_tokens, at, to, MARK_OPEN, note);
 }
 
-static void draw(const struct drawing *d, const char *caption)
+static void draw(struct drawing *d, const char *about)
 {
-    FILE *out = d->chart.out;
-    fputs("<figure>", out);
+    char caption[96];
     chart_begin(&d->chart, d->f->title);
     chart_axes(&d->chart);
     for (int layout = 0; layout < CROSSOVER_LAYOUTS; layout++)
@@ -124,10 +123,8 @@ static void draw(const struct drawing *d, const char *caption)
     for (int from = 0; from < CROSSOVER_LAYOUTS; from++)
         for (int to = 0; to < CROSSOVER_LAYOUTS; to++)
             draw_crossover(d, from, to);
-    chart_end(&d->chart);
-    fputs("<figcaption>", out);
-    html_printf(out, "%s%s", d->f->title, caption);
-    fputs("</figcaption></figure>\n", out);
+    snprintf(caption, sizeof caption, "%s%s", d->f->title, about);
+    chart_end(&d->chart, caption);
 }
 
 static void draw_figure(const struct reproduction *r, const struct figure *f, FILE *out)
@@ -139,7 +136,8 @@ static void draw_figure(const struct reproduction *r, const struct figure *f, FI
         .chart = {.out = out,
                   .x = {.max = f->longest_k, .title = "nominal input, 1024 tokens", .unit = ""},
                   .y = {.max = f->highest, .title = "latency over TP's at 1k", .unit = ""},
-                  .height = 320},
+                  .height = 320,
+                  .series = crossover_layouts},
     };
     double first_k = number(crossover(&d, CROSSOVER_TP, CROSSOVER_DP), 1),
            first = latency(&d, CROSSOVER_TP, first_k);

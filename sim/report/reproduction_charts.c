@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "sim/report/chart.h"
+#include "sim/report/csv_link.h"
 #include "sim/report/html.h"
 #include "sim/report/percent.h"
 
-enum { PLATFORM_FIGURES = 3 };
+enum { PLATFORM_FIGURES = 3, NOTE_SIZE = 256 };
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -36,21 +37,23 @@ static double ours_of(const struct row *row)
     return isnan(row->error_frac) ? strtod(row->ours, NULL) : paper_of(row) * (1 + row->error_frac);
 }
 
-static void row_title(const struct row *row, FILE *out)
+static const char *row_note(const struct row *row, char note[NOTE_SIZE])
 {
     char error[PERCENT_SIZE];
-    html_printf(out, "%s: paper %s, ours %s, %s", row->id, row->paper, row->ours,
-                percent_signed(row->error_frac, error));
+    snprintf(note, NOTE_SIZE, "%s: paper %s, ours %s, %s", row->id, row->paper, row->ours,
+             percent_signed(row->error_frac, error));
+    return note;
 }
 
 static void bar(FILE *out, const struct row *row, const char *value, double longest, int y,
                 const char *class)
 {
     enum { ZERO = 62, REACH = 290 };
+    char note[NOTE_SIZE];
     double length = strtod(value, NULL) / longest * REACH;
     fprintf(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"13\"><title>", class,
             ZERO, y, length);
-    row_title(row, out);
+    html_text(out, row_note(row, note));
     fprintf(out, "</title></rect><text x=\"%.1f\" y=\"%d\">%s</text>\n", ZERO + length + 4, y + 11,
             value);
 }
@@ -60,6 +63,23 @@ static int direction_length(const char *id, const char **at)
 {
     *at = strchr(id, '.') + 1;
     return (int)strcspn(*at, ".");
+}
+
+static void bars_data(const struct reproduction *r, const char *figure, const char *end,
+                      const char *caption, FILE *out)
+{
+    struct csv_link data;
+    csv_link_begin(&data);
+    fputs("direction,paper,ours\n", data.rows);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct row *row = &r->row[i];
+        const char *direction;
+        if (!is_of(row, figure, end))
+            continue;
+        int length = direction_length(row->id, &direction);
+        fprintf(data.rows, "%.*s,%s,%s\n", length, direction, row->paper, row->ours);
+    }
+    csv_link_end(&data, caption, out);
 }
 
 static void bars(const struct reproduction *r, const char *figure, const char *end,
@@ -88,7 +108,8 @@ static void bars(const struct reproduction *r, const char *figure, const char *e
         y += ROW;
     }
     fputs("</svg><figcaption>", out);
-    html_text(out, caption);
+    html_printf(out, "%s. ", caption);
+    bars_data(r, figure, end, caption, out);
     fputs("</figcaption></figure>\n", out);
 }
 
@@ -102,6 +123,7 @@ static const struct panel {
 
 static const int panel_batch[] = {1, 4, 8, 16};
 enum { PANEL_BATCHES = sizeof panel_batch / sizeof *panel_batch };
+static const char *const panel_series[] = {"1 request", "4", "8", "16", "16, volume-exact"};
 
 static const struct row *panel_row(const struct reproduction *r, const struct panel *p, int batch,
                                    int k_tokens, const char *what)
@@ -111,7 +133,7 @@ static const struct row *panel_row(const struct reproduction *r, const struct pa
     return reproduction_row(r, id);
 }
 
-static void ray(const struct chart *c, double to, int series, bool dashed)
+static void ray(struct chart *c, double to, int series, bool dashed)
 {
     if (!isnan(to))
         chart_line(c, (double[]){0, c->x.max}, (double[]){0, to}, 2, series, dashed);
@@ -122,16 +144,14 @@ static double ours_or_nan(const struct row *row)
     return row != NULL ? ours_of(row) : NAN;
 }
 
-static void panel_mark(const struct chart *c, const struct row *row, int k_tokens)
+static void panel_mark(struct chart *c, const struct row *row, int k_tokens)
 {
-    if (row == NULL)
-        return;
-    chart_mark(c, k_tokens, paper_of(row), PANEL_BATCHES - 1, MARK_FULL);
-    row_title(row, c->out);
-    chart_mark_end(c);
+    char note[NOTE_SIZE];
+    if (row != NULL)
+        chart_mark(c, k_tokens, paper_of(row), PANEL_BATCHES - 1, MARK_FULL, row_note(row, note));
 }
 
-static void panel_lines(const struct reproduction *r, const struct panel *p, const struct chart *c)
+static void panel_lines(const struct reproduction *r, const struct panel *p, struct chart *c)
 {
     char id[sizeof r->row->id];
     for (int i = 0; i < PANEL_BATCHES; i++) {
@@ -152,24 +172,20 @@ static void panel(const struct reproduction *r, const struct panel *p, FILE *out
     struct chart c = {.out = out,
                       .x = {.max = p->longest_k, .title = "context, 1024 tokens", .unit = ""},
                       .y = {.max = paper_of(measured) * 1.1, .title = "ms a layer", .unit = ""},
-                      .height = 320};
-    fputs("<figure>", out);
+                      .height = 320,
+                      .series = panel_series};
     chart_begin(&c, p->caption);
     chart_axes(&c);
     ray(&c, paper_of(measured), last, false);
     panel_lines(r, p, &c);
     panel_mark(&c, measured, p->longest_k);
     panel_mark(&c, panel_row(r, p, panel_batch[last], 16, "kv_ms"), 16);
-    chart_end(&c);
-    fputs("<figcaption>", out);
-    html_text(out, p->caption);
-    fputs("</figcaption></figure>\n", out);
+    chart_end(&c, p->caption);
 }
 
 static void scaling_charts(const struct reproduction *r, FILE *out)
 {
-    static const char *const name[] = {"1 request", "4", "8", "16", "16, volume-exact"};
-    html_legend(out, name, PANEL_BATCHES + 1);
+    html_legend(out, panel_series, PANEL_BATCHES + 1);
     html_p(out, "Solid: the paper's Eq. 14, linear in requests and context, from the point that it "
                 "measured. Dashed: ours, as long as the busiest owner sends, alike for 1, 4 and 8 "
                 "requests. Marks: what the paper prints.");
@@ -231,8 +247,9 @@ static void parity(const struct reproduction *r, const struct parity *p, const c
     struct chart c = {.out = out,
                       .x = parity_axis(r, p, table, p->x_title),
                       .y = parity_axis(r, p, table, p->y_title),
-                      .height = 384};
-    fputs("<figure>", out);
+                      .height = 384,
+                      .series = p->name};
+    char note[NOTE_SIZE];
     chart_begin(&c, caption);
     chart_parity_band(&c, "far", p->far_frac);
     chart_parity_band(&c, "near", p->near_frac);
@@ -240,15 +257,10 @@ static void parity(const struct reproduction *r, const struct parity *p, const c
     chart_parity_line(&c);
     for (int s = 0; s < p->n; s++)
         for (size_t i = 0; i < r->n; i++)
-            if (is_of(&r->row[i], table, p->end[s])) {
-                chart_mark(&c, paper_of(&r->row[i]), ours_of(&r->row[i]), s, MARK_FULL);
-                row_title(&r->row[i], out);
-                chart_mark_end(&c);
-            }
-    chart_end(&c);
-    fputs("<figcaption>", out);
-    html_text(out, caption);
-    fputs("</figcaption></figure>\n", out);
+            if (is_of(&r->row[i], table, p->end[s]))
+                chart_mark(&c, paper_of(&r->row[i]), ours_of(&r->row[i]), s, MARK_FULL,
+                           row_note(&r->row[i], note));
+    chart_end(&c, caption);
 }
 
 static void parities(const struct reproduction *r, const struct parity *p,

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/report/csv_link.h"
 #include "sim/report/html.h"
 #include "sim/report/notes.h"
 #include "sim/report/percent.h"
@@ -135,6 +136,51 @@ static void write_parts(const struct validation *v, FILE *out)
     html_table_end(out);
 }
 
+static void data_row(struct csv_link *data, const struct joined *j,
+                     const struct switch_direction *d, enum mechanism m)
+{
+    const struct switch_way *w = &d->way[m];
+    const double ns[] = {
+        d->ready_ns,
+        w->step_ns,
+        w->dt_ns,
+        w->dt_p95_ns,
+        w->pred_ns,
+        d->noise_ns,
+        w->measured.waits_ns,
+        w->measured.first_ns,
+        w->measured.later_ns,
+        w->measured.slowed_ns,
+        w->predicted.first_ns,
+        w->predicted.later_ns,
+    };
+    csv_link_text(data, j->layout[d->from]);
+    csv_link_text(data, j->layout[d->to]);
+    csv_link_text(data, mechanism_names[m]);
+    csv_link_number(data, w->n);
+    for (size_t i = 0; i < sizeof ns / sizeof *ns; i++)
+        csv_link_number(data, ns[i] / 1e6);
+    csv_link_row_end(data);
+}
+
+/* All that the bars of this section show. */
+static void write_data(const struct validation *v, FILE *out)
+{
+    struct csv_link data;
+    csv_link_begin(&data);
+    fputs("from,to,mechanism,trials,ready_ms,step_ms,dt_p50_ms,dt_p95_ms,predicted_dt_ms,noise_ms,"
+          "waits_ms,first_layer_ms,later_layers_ms,slowed_ms,predicted_first_layer_ms,"
+          "predicted_later_layers_ms\n",
+          data.rows);
+    for (int i = 0; i < v->trials.n; i++)
+        for (int m = 0; m < MECH_COUNT; m++)
+            if (v->trials.direction[i].way[m].n > 0)
+                data_row(&data, &v->joined, &v->trials.direction[i], (enum mechanism)m);
+    fputs("<p>", out);
+    csv_link_end(&data, "Switches", out);
+    fputs("</p>\n", out);
+}
+
 static void write_note(const char *note, FILE *out)
 {
     if (note[0] != '\0')
@@ -157,6 +203,7 @@ void switches_html(const struct validation *v, FILE *out)
         for (int m = 0; m < MECH_COUNT; m++)
             write_mechanism(v, m, out);
         write_parts(v, out);
+        write_data(v, out);
     }
     write_note(note_first_runs(&v->first_runs, note), out);
 }

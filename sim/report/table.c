@@ -43,12 +43,35 @@ void table_skip(struct table *t, int n)
         table_add(t, "%s", "");
 }
 
+static bool is_heading(const struct table *t, size_t at)
+{
+    for (int c = 1; c < t->columns; c++)
+        if (t->cell[at + (size_t)c][0] != '\0')
+            return false;
+    return t->columns > 1;
+}
+
 static void measure(const struct table *t, int *width)
 {
     for (size_t i = 0; i < t->n; i++) {
         int *w = &width[i % (size_t)t->columns], len = (int)strlen(t->cell[i]);
-        *w = len > *w ? len : *w;
+        if (len > *w && !(i % (size_t)t->columns == 0 && is_heading(t, i)))
+            *w = len;
     }
+}
+
+/* As far as names can still be told apart from numbers. Words find their own room. */
+static void narrow(const struct table *t, int *width)
+{
+    enum { NARROWEST = 12 };
+    int whole = 2 * (t->columns - 1);
+    for (int c = 0; c < t->columns; c++)
+        whole += width[c];
+    if (whole <= TABLE_WIDTH || t->align[0] != 'l' || t->align[t->columns - 1] == 'w')
+        return;
+    int room = width[0] - (whole - TABLE_WIDTH);
+    if (width[0] > NARROWEST)
+        width[0] = room > NARROWEST ? room : NARROWEST;
 }
 
 void table_words(const char *text, int column, FILE *out)
@@ -74,7 +97,12 @@ static void print_row(const struct table *t, size_t at, const int *width, FILE *
     int owed = 0, column = 0;
     for (int c = 0; c < t->columns; c++) {
         const char *text = t->cell[at + (size_t)c];
-        int len = (int)strlen(text), pad = width[c] - len;
+        int len = (int)strlen(text);
+        if (c == 0 && len > width[0] && !is_heading(t, at)) {
+            fprintf(out, "%s\n", text);
+            len = 0;
+        }
+        int pad = width[c] - len;
         bool right = t->align[c] == 'r';
         if (len > 0 && t->align[c] == 'w')
             table_words(text, column + fprintf(out, "%*s", owed, ""), out);
@@ -90,6 +118,7 @@ void table_print(const struct table *t, FILE *out)
     int width[TABLE_COLUMNS_MAX] = {0};
     assert(t->n % (size_t)t->columns == 0);
     measure(t, width);
+    narrow(t, width);
     for (size_t at = 0; at < t->n; at += (size_t)t->columns)
         print_row(t, at, width, out);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A plain text table: cells of text in columns as wide as they need, two blanks apart, the last
- * one without blanks behind it.
+ * one without blanks behind it. Where it would be wider than TABLE_WIDTH, its first column is as
+ * narrow as that takes, and longer names in it stand on a line of their own.
  */
 #ifndef SIM_REPORT_TABLE_H
 #define SIM_REPORT_TABLE_H
@@ -25,7 +26,8 @@ void table_release(struct table *t);
 
 /* Append the next cell, left to right and on to the next row. */
 void table_add(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Append n empty cells. */
+/* Append n empty cells. A row of a first cell and then empty ones is a heading: no column is the
+ * wider for it. */
 void table_skip(struct table *t, int n);
 
 /* Asserts that the last row is complete. */

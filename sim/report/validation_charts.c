@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "sim/report/chart.h"
+#include "sim/report/csv_link.h"
 #include "sim/report/html.h"
 #include "sim/report/percent.h"
 #include "sim/report/table.h"
@@ -15,31 +16,30 @@ static int stride_of(int n)
     return (n + CHART_STEPS_MAX - 1) / CHART_STEPS_MAX;
 }
 
-static void caption(FILE *out, const char *text, int n)
+static void end_chart(struct chart *c, const char *text, int n)
 {
+    char caption[256];
     int stride = stride_of(n);
-    fputs("<figcaption>", out);
-    html_text(out, text);
     if (stride > 1)
-        html_printf(out, " One step in %d is drawn.", stride);
-    fputs("</figcaption></figure>\n", out);
+        snprintf(caption, sizeof caption, "%s One step in %d is drawn.", text, stride);
+    chart_end(c, stride > 1 ? caption : text);
 }
 
-static void mark_step(const struct chart *c, const struct joined *j, const struct joined_step *s,
+static void mark_step(struct chart *c, const struct joined *j, const struct joined_step *s,
                       double x, double y)
 {
     static const enum chart_mark mark[STEP_KIND_COUNT] = {
         [STEP_STEADY] = MARK_FULL, [STEP_READY] = MARK_FAINT, [STEP_SWITCH] = MARK_OPEN};
-    char pred[32], meas[32], error[PERCENT_SIZE];
-    chart_mark(c, x, y, s->layout, mark[s->kind]);
-    html_printf(c->out, "step %lld, %s", (long long)s->at->step, j->layout[s->layout]);
+    char pred[32], meas[32], error[PERCENT_SIZE], from[96] = "", note[320];
     if (s->from >= 0)
-        html_printf(c->out, " from %s, %s", j->layout[s->from], mechanism_names[s->mechanism]);
-    html_printf(c->out, ": predicted %s ms, measured %s ms, %s",
-                table_number((double)s->pred->step_ns / 1e6, pred, sizeof pred),
-                table_number((double)s->meas->step_ns / 1e6, meas, sizeof meas),
-                percent_signed(s->error, error));
-    chart_mark_end(c);
+        snprintf(from, sizeof from, " from %s, %s", j->layout[s->from],
+                 mechanism_names[s->mechanism]);
+    snprintf(note, sizeof note, "step %lld, %s%s: predicted %s ms, measured %s ms, %s",
+             (long long)s->at->step, j->layout[s->layout], from,
+             table_number((double)s->pred->step_ns / 1e6, pred, sizeof pred),
+             table_number((double)s->meas->step_ns / 1e6, meas, sizeof meas),
+             percent_signed(s->error, error));
+    chart_mark(c, x, y, s->layout, mark[s->kind], note);
 }
 
 /* Predictions of 0 have no place on a logarithmic axis: they go to its edge. */
@@ -63,8 +63,8 @@ void parity_chart(const struct joined *j, FILE *out)
         .x = time_axis(j, "measured step time, ms"),
         .y = time_axis(j, "predicted step time, ms"),
         .height = 384,
+        .series = j->layout,
     };
-    fputs("<figure>", out);
     chart_begin(&c, "Predicted against measured step time, by layout, with bands of 5% and 15% "
                     "about equality. The marks' titles have the numbers.");
     chart_parity_band(&c, "far", far_frac);
@@ -74,11 +74,10 @@ void parity_chart(const struct joined *j, FILE *out)
     for (int i = 0; i < j->n; i += stride_of(j->n))
         mark_step(&c, j, &j->step[i], (double)j->step[i].meas->step_ns / 1e6,
                   (double)j->step[i].pred->step_ns / 1e6);
-    chart_end(&c);
-    caption(out,
-            "Predicted against measured step time. Bands: within 5% and 15%. Open marks have a "
-            "switch inside, faint ones are target-ready.",
-            j->n);
+    end_chart(&c,
+              "Predicted against measured step time. Bands: within 5% and 15%. Open marks have a "
+              "switch inside, faint ones are target-ready.",
+              j->n);
 }
 
 /* As large as the largest error, within reason. */
@@ -118,10 +117,10 @@ void error_chart(const struct joined *j, FILE *out)
     struct chart c = {
         .out = out,
         .x = {.min = first - room, .max = last + room, .title = "step", .unit = ""},
-        .y = {.min = -limit, .max = limit, .title = "predicted / measured - 1", .unit = "%"},
+        .y = {.min = -limit, .max = limit, .title = "predicted / measured - 1, %", .unit = "%"},
         .height = 384,
+        .series = j->layout,
     };
-    fputs("<figure>", out);
     chart_begin(&c, "Error of each step over the schedule, with bands of 5% and 15%, and a line "
                     "at the bottom for each switch. The marks' titles have the numbers.");
     error_band(&c, "far", far_frac);
@@ -132,10 +131,9 @@ void error_chart(const struct joined *j, FILE *out)
     mark_switches(&c, j);
     for (int i = 0; i < j->n; i += stride_of(j->n))
         mark_step(&c, j, &j->step[i], (double)j->step[i].at->step, 100 * j->step[i].error);
-    chart_end(&c);
-    caption(out,
-            "Error over the schedule; beyond 100% at the edge. Lines at the bottom are switches.",
-            j->n);
+    end_chart(&c,
+              "Error over the schedule; beyond 100% at the edge. Lines at the bottom are switches.",
+              j->n);
 }
 
 static void stage_bar(FILE *out, double frac, double limit, double y, const char *class,
@@ -151,6 +149,21 @@ static void stage_bar(FILE *out, double frac, double limit, double y, const char
     html_printf(out, "%s %s", title, percent_signed(frac, text));
     fprintf(out, "</title></rect><text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n",
             ZERO + side * (length + 4), y + 11, frac < 0 ? "end" : "start", text);
+}
+
+static void stage_data(const struct step_errors *e, FILE *out)
+{
+    struct csv_link data;
+    csv_link_begin(&data);
+    fputs("stage,share of time,mean error,part of the step's error\n", data.rows);
+    for (int p = 0; p < PART_COUNT; p++) {
+        csv_link_text(&data, step_part_names[p]);
+        csv_link_number(&data, e->part[p].share_frac);
+        csv_link_number(&data, e->part[p].error.mean);
+        csv_link_number(&data, e->part[p].blame);
+        csv_link_row_end(&data);
+    }
+    csv_link_end(&data, "Errors by stage", out);
 }
 
 void stage_chart(const struct step_errors *e, FILE *out)
@@ -174,8 +187,10 @@ void stage_chart(const struct step_errors *e, FILE *out)
     }
     fprintf(out, "<path class=\"axis\" d=\"M225 0V%d\"/></svg>\n", ROW * PART_COUNT);
     fputs("<figcaption>Upper bar: mean error of the stage itself (cut at 50%). Lower bar: its part "
-          "of the step's mean error.</figcaption></figure>\n",
+          "of the step's mean error. ",
           out);
+    stage_data(e, out);
+    fputs("</figcaption></figure>\n", out);
 }
 
 static void switch_bar(FILE *out, double ns, double longest_ns, int y, const char *class,

@@ -7,6 +7,7 @@
 
 #include "sim/base/mem.h"
 #include "sim/base/units.h"
+#include "sim/report/csv_link.h"
 #include "sim/report/doubts.h"
 #include "sim/report/html.h"
 #include "sim/report/notes.h"
@@ -267,6 +268,27 @@ static void row_hopb(FILE *out, const struct joined *j, const struct hopb_trial 
         gain_bars(t, largest, out);
 }
 
+static void hopb_data(const struct validation *v, FILE *out)
+{
+    struct csv_link data;
+    csv_link_begin(&data);
+    fputs("from step,layout,sub-batches,measured_ms,predicted_ms,gain,predicted_gain\n", data.rows);
+    for (int i = 0; i < v->hopb.n; i++) {
+        const struct hopb_trial *t = &v->hopb.trial[i];
+        csv_link_number(&data, (double)v->joined.step[t->step].at->step);
+        csv_link_text(&data, v->joined.layout[t->layout]);
+        csv_link_number(&data, t->sub_batches);
+        csv_link_number(&data, (double)t->meas_ns / 1e6);
+        csv_link_number(&data, (double)t->pred_ns / 1e6);
+        csv_link_number(&data, t->gain);
+        csv_link_number(&data, t->pred_gain);
+        csv_link_row_end(&data);
+    }
+    fputs("<p>", out);
+    csv_link_end(&data, "HOP-B", out);
+    fputs("</p>\n", out);
+}
+
 static void write_hopb(const struct validation *v, FILE *out)
 {
     static const char *const head[] = {
@@ -291,6 +313,7 @@ static void write_hopb(const struct validation *v, FILE *out)
         row_hopb(out, &v->joined, &h->trial[i], largest);
     html_table_end(out);
     html_fold_end(out, h->n);
+    hopb_data(v, out);
 }
 
 void validation_html(const struct validation *v, const struct validation_about *about, FILE *out)

@@ -108,18 +108,18 @@ static void print_stages(const struct step_errors *e, FILE *out)
 static void print_worst(const struct joined *j, const struct step_errors *e, FILE *out)
 {
     static const char *const head[] = {
-        "",        "",   "",     "",       "mean",     "longest", "pred.",
-        "meas.",   "",   "step", "layout", "requests", "rows",    "context",
-        "context", "ms", "ms",   "error",  NULL,
+        "",        "",   "",       "",      "mean",     "longest", "pred.",
+        "meas.",   "",   "layout", "step",  "requests", "rows",    "context",
+        "context", "ms", "ms",     "error", NULL,
     };
     struct table t;
-    table_init(&t, "rlrrrrrrr");
+    table_init(&t, "lrrrrrrrr");
     add_heads(&t, head);
     for (int i = 0; i < e->n_worst; i++) {
         const struct joined_step *s = &j->step[e->worst[i]];
         struct step_shape shape = joined_shape(s->at);
-        table_add(&t, "%lld", (long long)s->at->step);
         table_add(&t, "%s", j->layout[s->layout]);
+        table_add(&t, "%lld", (long long)s->at->step);
         add_count(&t, shape.requests);
         add_count(&t, shape.rows);
         add_count(&t, shape.mean_ctx_tokens);
@@ -173,13 +173,16 @@ static void print_order(const struct layout_order *o, FILE *out)
             o->verdicts[ORDER_TIE], o->verdicts[ORDER_WRONG], o->tau, percent(o->regret, regret));
 }
 
-static void add_way(struct table *t, const struct joined *j, const struct switch_direction *d,
-                    enum mechanism m)
+static void add_direction(struct table *t, const struct joined *j, const struct switch_direction *d)
+{
+    table_add(t, "%s to %s", j->layout[d->from], j->layout[d->to]);
+    table_skip(t, t->columns - 1);
+}
+
+static void add_way(struct table *t, const struct switch_direction *d, enum mechanism m)
 {
     const struct switch_way *w = &d->way[m];
-    table_add(t, "%s", j->layout[d->from]);
-    table_add(t, "%s", j->layout[d->to]);
-    table_add(t, "%s", mechanism_names[m]);
+    table_add(t, "  %s", mechanism_names[m]);
     add_count(t, w->n);
     add_ms(t, d->ready_ns);
     add_ms(t, w->step_ns);
@@ -209,9 +212,8 @@ static void print_note(const char *note, FILE *out)
 static void print_switches(const struct validation *v, FILE *out)
 {
     static const char *const head[] = {
-        "",    "",    "",       "",      "ready",  "T",         "dT",     "dT",  "dT",
-        "",    "",    "hidden", "from",  "to",     "mechanism", "trials", "p50", "p50",
-        "p50", "p95", "pred.",  "error", "hidden", "pred.",     NULL,
+        "",  "",    "ready", "T",   "dT",  "dT",    "dT",    "",       "",      "hidden", "",
+        "n", "p50", "p50",   "p50", "p95", "pred.", "error", "hidden", "pred.", NULL,
     };
     char note[NOTE_SIZE];
     struct table t;
@@ -219,26 +221,26 @@ static void print_switches(const struct validation *v, FILE *out)
         fputs("\nSwitches: no step has one inside\n", out);
         return;
     }
-    table_init(&t, "lllrrrrrrrrr");
+    table_init(&t, "lrrrrrrrrr");
     add_heads(&t, head);
-    for (int i = 0; i < v->trials.n; i++)
+    for (int i = 0; i < v->trials.n; i++) {
+        add_direction(&t, &v->joined, &v->trials.direction[i]);
         for (int m = 0; m < MECH_COUNT; m++)
             if (v->trials.direction[i].way[m].n > 0)
-                add_way(&t, &v->joined, &v->trials.direction[i], m);
-    fputs("\nSwitches: what they add to a step, dT = T - T of target-ready steps, in ms\n\n", out);
+                add_way(&t, &v->trials.direction[i], m);
+    }
+    fputs("\nSwitches: what they add to a step, dT = T - T of target-ready steps, in ms;\n"
+          "n trials each\n\n",
+          out);
     table_print(&t, out);
     table_release(&t);
     print_note(note_noise(&v->trials, note), out);
     print_note(note_hidden(v, note), out);
 }
 
-static void add_parts(struct table *t, const struct joined *j, const struct switch_direction *d,
-                      enum mechanism m)
+static void add_parts(struct table *t, const struct switch_way *w, enum mechanism m)
 {
-    const struct switch_way *w = &d->way[m];
-    table_add(t, "%s", j->layout[d->from]);
-    table_add(t, "%s", j->layout[d->to]);
-    table_add(t, "%s", mechanism_names[m]);
+    table_add(t, "  %s", mechanism_names[m]);
     add_ms(t, w->dt_ns);
     add_ms(t, w->measured.waits_ns);
     add_ms(t, w->measured.first_ns);
@@ -251,20 +253,27 @@ static void add_parts(struct table *t, const struct joined *j, const struct swit
 static void print_switch_parts(const struct validation *v, FILE *out)
 {
     static const char *const head[] = {
-        "",      "",      "",      "",       "",      "first",     "later",
-        "",      "first", "later", "from",   "to",    "mechanism", "dT",
-        "waits", "layer", "waits", "slowed", "pred.", "pred.",     NULL,
+        "",   "",      "",      "first", "later",  "",      "first", "later", "",
+        "dT", "waits", "layer", "waits", "slowed", "pred.", "pred.", NULL,
     };
     const struct switch_trials *s = &v->trials;
     struct table t;
     if (!switch_trials_have_parts(s))
         return;
-    table_init(&t, "lllrrrrrrr");
+    table_init(&t, "lrrrrrrr");
     add_heads(&t, head);
-    for (int i = 0; i < s->n; i++)
-        for (int m = 0; m < MECH_COUNT; m++)
-            if (switch_way_has_parts(&s->direction[i].way[m]))
-                add_parts(&t, &v->joined, &s->direction[i], m);
+    for (int i = 0; i < s->n; i++) {
+        const struct switch_way *way = s->direction[i].way;
+        bool any = false;
+        for (int m = 0; m < MECH_COUNT; m++) {
+            if (!switch_way_has_parts(&way[m]))
+                continue;
+            if (!any)
+                add_direction(&t, &v->joined, &s->direction[i]);
+            any = true;
+            add_parts(&t, &way[m], (enum mechanism)m);
+        }
+    }
     fputs("\nWhat a switch's time is made of, in ms: dT = waits (first layer + later ones)\n"
           "+ slowed computation\n\n",
           out);

@@ -50,10 +50,29 @@ async function look(browser, file, width, colorScheme) {
 const csvCells = (text) => text.trimEnd().split("\n").slice(1).flatMap((line) =>
     [...`${line},`.matchAll(/(?:"((?:[^"]|"")*)"|([^,]*)),/g)].map((m) => m[1]?.replaceAll('""', '"') ?? m[2]));
 
+// Charts without a script carry their data in a link: as many rows as the chart has marks and points, or more.
+async function follow(page) {
+    const links = page.locator("a.csv");
+    const [download] = await Promise.all([page.waitForEvent("download"), links.first().click()]);
+    for (let i = 0; i < await links.count(); i++) {
+        const name = await links.nth(i).getAttribute("download");
+        const text = decodeURIComponent((await links.nth(i).getAttribute("href")).replace("data:text/csv;charset=utf-8,", ""));
+        const marks = await links.nth(i).locator("xpath=ancestor::figure").locator("use").count();
+        if (i === 0) assert.deepEqual([download.suggestedFilename(), await readFile(await download.path(), "utf8")], [name, text]);
+        const lines = text.trimEnd().split("\n");
+        assert.match(name, /^[a-z0-9-]+\.csv$/);
+        assert.ok(lines.length > Math.max(1, marks), `${name}: ${lines.length} lines, ${marks} marks`);
+        assert.deepEqual([...new Set(lines.map((line) => csvCells(`\n${line}`).length))].length, 1, "rows of one length");
+    }
+    return links.count();
+}
+
 // A chart's data as a table and as CSV are the same; the keys zoom where a chart can.
 async function use(page) {
     const figure = page.locator("figure:has(details)").first();
-    if (await figure.count() === 0) return;
+    const figures = await page.locator("figure svg, figure canvas").count();
+    assert.ok(figures > 0, "a page without a chart");
+    if (await figure.count() === 0) return assert.ok(await follow(page) > 0, "charts without data");
     await figure.locator("summary").first().click();
     await figure.locator("td").first().waitFor();
     const cells = await figure.locator("table").first().locator("td").allTextContents();

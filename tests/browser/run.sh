@@ -35,4 +35,14 @@ load="$here/../../traces/samples/vidur_splitwise_conv.csv --model deepseek-v3.2 
     --report "$work/pareto.html" >"$work/out"
 "$build/bin/wavetank" whatif "$WAVETANK_DATA/docs/scenarios/cluster.json" --find max-rate --find min-gpus --rate-max 4 \
     --report "$work/whatif.html" >"$work/out"
-timeout 120 node "$here/reports.mjs" "${2:--}" "$work/sim.html" "$work/tune.html" "$work/pareto.html" "$work/whatif.html"
+"$build/bin/wavetank" reproduce splash --report "$work/splash.html" >"$work/out"
+"$build/bin/wavetank" reproduce helix --report "$work/helix.html" >"$work/out"
+measured=$WAVETANK_DATA/docs/validation/h200x2
+"$build/bin/wavetank" plan predict "$measured/switches.measured.jsonl" --profile h200x2 -o "$work/predicted.jsonl" >"$work/out"
+"$build/bin/wavetank" validate "$work/predicted.jsonl" "$measured/switches.measured.jsonl" --profile h200x2 \
+    --report "$work/validate.html" >"$work/out"
+"$build/bin/wavetank" fit "$measured/grid.measured.jsonl" --model deepseek-r1-slice --cluster h200x2 -o "$work/mine.json" \
+    --report "$work/fit.html" >"$work/out"
+cd "$work"
+timeout 240 node "$here/reports.mjs" "${2:--}" sim.html tune.html pareto.html whatif.html splash.html helix.html \
+    validate.html fit.html
