@@ -86,14 +86,13 @@ Test(chart, carries_its_data_as_a_link)
     chart_line(&c, (double[]){1, 2}, (double[]){0.5, 1.0 / 3}, 2, 0, true);
     chart_mark(&c, 99, 4, 1, MARK_OPEN, "say \"hi\"");
     chart_end(&c, "Figure 5a, B200: times");
-    cr_expect_neq(
-        strstr(sink_text(&s),
-               "<figcaption>Figure 5a, B200: times <a class=\"csv\" "
-               "download=\"figure-5a-b200.csv\" href=\"data:text/csv;charset=utf-8,"
-               "series,drawn%20as,step,%22time,%20ms%22,note%0A"
-               "tp,dashed%20line,1,0.5,%0Atp,dashed%20line,2,0.333333333,%0A"
-               "%22cp,%20long%22,open%20mark,99,4,%22say%20%22%22hi%22%22%22%0A\">"),
-        NULL);
+    cr_expect_neq(strstr(sink_text(&s),
+                         "<figcaption>Figure 5a, B200: times <a class=\"csv\" "
+                         "download=\"figure-5a-b200.csv\" href=\"data:text/csv;charset=utf-8,"
+                         "series,drawn%20as,step,%22time,%20ms%22,note%0A"
+                         "tp,dashed%20line,1,0.5,%0Atp,dashed%20line,2,0.333333333,%0A"
+                         "%22cp,%20long%22,open%20mark,99,4,%22say%20%22%22hi%22%22%22%0A\">"),
+                  NULL);
     free(s.text);
 }
 
