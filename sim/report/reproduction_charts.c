@@ -117,9 +117,9 @@ static void bars(const struct reproduction *r, const char *figure, const char *e
 static const struct panel {
     const char *figure, *caption;
     int longest_k;
-} panels[] = {{"figure5", "Figure 5a, B200: KV from DOP to CP, ms a layer", 256},
-              {"figure9", "Figure 9a, DCU: KV from DOP to CP, ms a layer", 128},
-              {"figure11", "Figure 11a, H200: KV from DOP to CP, ms a layer", 128}};
+} panels[] = {{"figure5", "Figure 5a, B200: KV from DOP to CP, ms a layer.", 256},
+              {"figure9", "Figure 9a, DCU: KV from DOP to CP, ms a layer.", 128},
+              {"figure11", "Figure 11a, H200: KV from DOP to CP, ms a layer.", 128}};
 
 static const int panel_batch[] = {1, 4, 8, 16};
 enum { PANEL_BATCHES = sizeof panel_batch / sizeof *panel_batch };
