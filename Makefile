@@ -120,7 +120,8 @@ study: all
 	docs/studies/margin.sh $(B)/bin/wavetank $(B)/study
 	cp $(B)/study/margin.md docs/studies/margin.md
 
-data := $(wildcard hw/*/*.json hw/*/*.csv hw/papers/*/* workloads/presets/*.json)
+data := $(wildcard hw/*/*.json hw/*/*.csv hw/papers/*/* workloads/presets/*.json \
+    traces/samples/*.* traces/samples/*/*)
 docs := $(wildcard docs/*.md README.md CHANGES.md LICENSE)
 # From the tables that parse the options.
 man: all
