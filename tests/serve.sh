@@ -109,6 +109,9 @@ expect_part "says what it needs" "exactly one --policy" "$(get "/api/runs/$many"
 
 ## lists, comparisons, deletion
 expect_part "runs are listed" "$run" "$(get /api/runs)"
+expect "the next list: those before" "$run" "$(get "/api/runs?before=$many" | grep -o '"id":"[^"]*"' | cut -d'"' -f4)"
+expect "before the oldest there is none" '{"runs":[]}' "$(get "/api/runs?before=$run")"
+expect "nor before what is none" '{"runs":[]}' "$(get "/api/runs?before=%27%20OR%201")"
 other=$(value id "$(post /api/runs "${short/\{/\{\"name\":\"other\",}")")
 expect "a second run" done "$(until_state done "/api/runs/$other")"
 expect "compare" 2 "$(get "/api/compare?ids=$run,$other" | grep -o '"result":{' | wc -l)"

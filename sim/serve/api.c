@@ -102,10 +102,10 @@ static void get_choices(struct site *s, const struct ask *a, char *const *part, 
 }
 
 /* Without what changes while a job does not. */
-static char *list_text(struct site *s, enum job_kind kind, struct err *err)
+static char *list_text(struct site *s, enum job_kind kind, const char *before, struct err *err)
 {
     struct job job[LIST_MAX];
-    int n = jobs_list(s->jobs, kind, job, LIST_MAX, err);
+    int n = jobs_list(s->jobs, kind, before, job, LIST_MAX, err);
     if (n < 0)
         return NULL;
     json_t *list = json_array();
@@ -123,23 +123,44 @@ static char *list_text(struct site *s, enum job_kind kind, struct err *err)
     return text;
 }
 
-/* Many ask for the list, and it changes only when a job does. */
-static void list_jobs(struct site *s, enum job_kind kind, struct answer *r)
+static void answer_list(struct answer *r, const char *text, const struct err *err)
+{
+    if (text == NULL) {
+        answer_err(r, err);
+        return;
+    }
+    r->status = 200;
+    r->type = json_body;
+    evbuffer_add(r->body, text, strlen(text));
+}
+
+static void list_older(struct site *s, enum job_kind kind, const char *before, struct answer *r)
+{
+    struct err err = ERR_NONE;
+    char *text = list_text(s, kind, before, &err);
+    answer_list(r, text, &err);
+    free(text);
+}
+
+/* Many ask for the newest, and these change only when a job does. */
+static void list_newest(struct site *s, enum job_kind kind, struct answer *r)
 {
     struct err err = ERR_NONE;
     struct listing *l = &s->listing[kind];
     if (l->text == NULL || l->changes != jobs_changes(s->jobs)) {
         free(l->text);
-        l->text = list_text(s, kind, &err);
+        l->text = list_text(s, kind, NULL, &err);
         l->changes = jobs_changes(s->jobs);
     }
-    if (l->text == NULL) {
-        answer_err(r, &err);
-        return;
-    }
-    r->status = 200;
-    r->type = json_body;
-    evbuffer_add(r->body, l->text, strlen(l->text));
+    answer_list(r, l->text, &err);
+}
+
+static void list_jobs(struct site *s, enum job_kind kind, const struct ask *a, struct answer *r)
+{
+    if (a->before != NULL)
+        list_older(s, kind, a->before, r);
+    else
+        list_newest(s, kind, r);
 }
 
 void site_release(struct site *s)
@@ -152,14 +173,14 @@ void site_release(struct site *s)
 
 static void list_runs(struct site *s, const struct ask *a, char *const *part, struct answer *r)
 {
-    (void)a, (void)part;
-    list_jobs(s, JOB_RUN, r);
+    (void)part;
+    list_jobs(s, JOB_RUN, a, r);
 }
 
 static void list_traces(struct site *s, const struct ask *a, char *const *part, struct answer *r)
 {
-    (void)a, (void)part;
-    list_jobs(s, JOB_TRACE, r);
+    (void)part;
+    list_jobs(s, JOB_TRACE, a, r);
 }
 
 /* A new reference, or NULL when it has been answered what is wrong. */

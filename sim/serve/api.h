@@ -15,7 +15,7 @@ struct evbuffer;
 
 struct ask {
     const char *method, *path; /* as sent, without the query */
-    const char *ids;           /* ?ids=, decoded; NULL */
+    const char *ids, *before;  /* ?ids=, ?before=, decoded; NULL */
     const char *type;          /* Content-Type; NULL */
     const char *authorization; /* NULL */
     const void *body;

@@ -176,10 +176,12 @@ static void on_request(struct evhttp_request *req, void *http)
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
     const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
     char *ids = uri != NULL ? query_value(uri, "ids") : NULL;
+    char *before = uri != NULL ? query_value(uri, "before") : NULL;
     struct answer r = {.body = evbuffer_new()};
     struct ask a = {.method = method_of(req),
                     .path = path != NULL ? path : "",
                     .ids = ids,
+                    .before = before,
                     .type = evhttp_find_header(in, "Content-Type"),
                     .authorization = evhttp_find_header(in, "Authorization"),
                     .len = evbuffer_get_length(body)};
@@ -193,6 +195,7 @@ static void on_request(struct evhttp_request *req, void *http)
     send_answer(h, req, &r);
     evbuffer_free(r.body);
     free(ids);
+    free(before);
 }
 
 struct http *http_new(struct event_base *base, struct site *site, struct events *events,

@@ -30,7 +30,9 @@ static const char *const queries[Q_KINDS] = {
     [Q_ADD] = "INSERT INTO job(" COLUMNS ") VALUES(?1,?2,?3,?4,?5,NULL,?6,0,0)",
     [Q_GET] = "SELECT " COLUMNS " FROM job WHERE kind = ?1 AND id = ?2",
     [Q_NEXT] = "SELECT " COLUMNS " FROM job WHERE state = 1 ORDER BY number LIMIT 1",
-    [Q_LIST] = "SELECT " COLUMNS " FROM job WHERE kind = ?1 ORDER BY number DESC LIMIT ?2",
+    [Q_LIST] = "SELECT " COLUMNS " FROM job WHERE kind = ?1 AND "
+               "(?3 IS NULL OR number < (SELECT number FROM job WHERE id = ?3)) "
+               "ORDER BY number DESC LIMIT ?2",
     [Q_MOVE] = "UPDATE job SET state = ?2, message = ?3, "
                "started_s = CASE WHEN ?2 = 2 THEN ?4 ELSE started_s END, "
                "ended_s = CASE WHEN ?2 > 2 THEN ?4 ELSE 0 END WHERE id = ?1",
@@ -204,11 +206,13 @@ int jobs_next(struct jobs *s, struct job *out, struct err *err)
     return read_rows(s, s->query[Q_NEXT], out, 1, err);
 }
 
-int jobs_list(struct jobs *s, enum job_kind kind, struct job *out, int max, struct err *err)
+int jobs_list(struct jobs *s, enum job_kind kind, const char *before, struct job *out, int max,
+              struct err *err)
 {
     sqlite3_stmt *q = s->query[Q_LIST];
     sqlite3_bind_int(q, 1, (int)kind);
     sqlite3_bind_int(q, 2, max);
+    bind_text(q, 3, before);
     return read_rows(s, q, out, max, err);
 }
 

@@ -55,8 +55,10 @@ int jobs_add(struct jobs *s, const struct job *j, struct err *err);
 int jobs_get(struct jobs *s, enum job_kind kind, const char *id, struct job *out, struct err *err);
 /* The queued job that has waited longest; 1, 0 or -1 as above. */
 int jobs_next(struct jobs *s, struct job *out, struct err *err);
-/* The newest jobs of a kind, at most `max`, into `out`; returns their number or -1. */
-int jobs_list(struct jobs *s, enum job_kind kind, struct job *out, int max, struct err *err);
+/* The newest jobs of a kind, at most `max`, into `out`; of those older than the job `before`, where
+ * it is not NULL. Returns their number or -1. */
+int jobs_list(struct jobs *s, enum job_kind kind, const char *before, struct job *out, int max,
+              struct err *err);
 /* Moves a job to a state, now, with a message (NULL: none). */
 int jobs_move(struct jobs *s, const char *id, enum job_state state, const char *message,
               struct err *err);

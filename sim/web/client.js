@@ -33,7 +33,7 @@ const post = (path, value = {}) => call("POST", path, JSON.stringify(value));
 
 export const about = () => call("GET", "/api/about");
 export const choices = () => call("GET", "/api/choices");
-export const runs = async () => (await call("GET", "/api/runs")).runs;
+export const runs = async (before) => (await call("GET", `/api/runs${before ? `?before=${before}` : ""}`)).runs;
 export const traces = async () => (await call("GET", "/api/traces")).traces;
 export const compare = async (ids) => (await call("GET", `/api/compare?ids=${ids.join(",")}`)).runs;
 export const startRun = (order) => post("/api/runs", order);

@@ -107,6 +107,8 @@ function runForm(known) {
         el("div", {}, el("button", { class: "main", id: "run" }, "Run")), said);
 }
 
+const listMax = 50;
+
 function runList(runs) {
     const chosen = new Set();
     const go = el("button", { type: "button", id: "compare", disabled: true,
@@ -119,10 +121,25 @@ function runList(runs) {
         el("input", { type: "checkbox", "aria-label": `Compare ${run.name}`,
             disabled: run.state !== "done", onchange: choose(run.id) }),
         el("span", { class: "state" }, run.state), el("a", { href: `/runs/${run.id}` }, run.name), time(run.created_s)];
+    const place = el("div", {}), said = el("span", { class: "bad", role: "alert" });
+    const older = el("button", { type: "button", id: "older", onclick: () => add(runs[runs.length - 1].id) }, "Older");
+    function show(more) {
+        if (more.length > 0) place.append(table("Runs", ["", "state", "run", "asked for"], more.map(row), "names"));
+        older.hidden = more.length < listMax;
+    }
+    async function add(before) {
+        said.textContent = "";
+        try {
+            const more = await client.runs(before);
+            runs.push(...more);
+            show(more);
+        } catch (fault) {
+            said.textContent = fault.message;
+        }
+    }
+    show(runs);
     return el("section", { id: "runs" }, el("h2", {}, "Runs"),
-        runs.length === 0 ? el("p", { class: "dim" }, "None yet.")
-            : table("Runs", ["", "state", "run", "asked for"], runs.map(row), "names"),
-        el("p", {}, go));
+        runs.length === 0 ? el("p", { class: "dim" }, "None yet.") : place, el("p", { class: "row" }, go, older, said));
 }
 
 async function showHome(about) {

@@ -185,6 +185,17 @@ try {
             }
         }
     });
+    await test("older runs are a button away", async () => {
+        const many = await open(browser, {});
+        const run = (n) => ({ id: String(n).padStart(32, "0"), state: "failed", name: `run ${n}`, created_s: n });
+        await many.route("**/api/runs*", (route) => route.fulfill({ json: { runs: route.request().url().endsWith(`before=${run(51).id}`)
+            ? [run(50)] : Array.from({ length: 50 }, (_, i) => run(100 - i)) } }));
+        await many.goto(`${origin}/`);
+        await many.click("#older");
+        await many.waitForSelector("#runs >> text=run 50");
+        assert.equal(await many.$$eval("#runs tbody tr", (all) => all.length), 51);
+        assert.equal(await many.isVisible("#older"), false);
+    });
     await test("what is not there says so", async () => {
         const lost = await browser.newPage();
         await lost.goto(`${origin}/compare?ids=nothing`);

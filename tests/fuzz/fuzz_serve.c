@@ -30,7 +30,7 @@ static void forget_jobs(void)
     struct err err = ERR_NONE;
     struct job job[JOBS_MAX];
     for (int kind = 0; kind < JOB_KIND_COUNT; kind++) {
-        int n = jobs_list(world.site.jobs, (enum job_kind)kind, job, JOBS_MAX, &err);
+        int n = jobs_list(world.site.jobs, (enum job_kind)kind, NULL, job, JOBS_MAX, &err);
         for (int i = 0; i < n; i++) {
             jobs_remove(world.site.jobs, job[i].id, &err);
             folder_remove(world.config.folder, &job[i]);
@@ -64,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ask a = {.method = line[0],
                     .path = line[1],
                     .ids = line[2],
+                    .before = line[2],
                     .type = line[3],
                     .body = rest,
                     .len = size - (size_t)(rest - text)};
