@@ -17,9 +17,9 @@ void csv_link_begin(struct csv_link *l)
 
 static void next_cell(struct csv_link *l)
 {
-    fflush(l->rows);
-    if (l->size > 0 && l->text[l->size - 1] != '\n')
+    if (l->in_row)
         fputc(',', l->rows);
+    l->in_row = true;
 }
 
 void csv_link_text(struct csv_link *l, const char *text)
@@ -38,6 +38,7 @@ void csv_link_number(struct csv_link *l, double x)
 void csv_link_row_end(struct csv_link *l)
 {
     fputc('\n', l->rows);
+    l->in_row = false;
 }
 
 /* "Figure 5a, B200: ..." to "figure-5a-b200". */

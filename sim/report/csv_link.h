@@ -5,12 +5,14 @@
 #ifndef SIM_REPORT_CSV_LINK_H
 #define SIM_REPORT_CSV_LINK_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct csv_link {
     FILE *rows; /* open from csv_link_begin() to csv_link_end(): write the file here */
     char *text;
     size_t size;
+    bool in_row; /* cells of the row at hand are there already */
 };
 
 void csv_link_begin(struct csv_link *l);

@@ -86,11 +86,11 @@ static void get_about(struct site *s, const struct ask *a, char *const *part, st
         if (strstr(at->name, ".txt") != NULL)
             json_array_append_new(licences, json_string(at->name));
     answer_json(r, 200,
-                json_pack("{s:b, s:b, s:I, s:i, s:o, s:o}", "charts",
+                json_pack("{s:b, s:b, s:I, s:i, s:i, s:o, s:o}", "charts",
                           asset_find("echarts.min.js") != NULL, "needs_token",
                           s->config->token[0] != 0, "upload_mib", (json_int_t)s->config->upload_mib,
-                          "part_bytes", SERVE_PART_BYTES, "licences", licences, "options",
-                          options));
+                          "part_bytes", SERVE_PART_BYTES, "list_max", LIST_MAX, "licences",
+                          licences, "options", options));
 }
 
 static void get_choices(struct site *s, const struct ask *a, char *const *part, struct answer *r)

@@ -107,9 +107,7 @@ function runForm(known) {
         el("div", {}, el("button", { class: "main", id: "run" }, "Run")), said);
 }
 
-const listMax = 50;
-
-function runList(runs) {
+function runList(runs, listMax) {
     const chosen = new Set();
     const go = el("button", { type: "button", id: "compare", disabled: true,
         onclick: () => { location.href = `/compare?ids=${[...chosen].join(",")}`; } }, "Compare");
@@ -145,7 +143,7 @@ function runList(runs) {
 async function showHome(about) {
     const [known, runs] = await Promise.all([client.choices(), client.runs()]);
     main.replaceChildren(el("h1", {}, "Try layouts on a load"),
-        el("div", { class: "columns" }, runForm({ ...known, about }), runList(runs)));
+        el("div", { class: "columns" }, runForm({ ...known, about }), runList(runs, about.list_max)));
 }
 
 function showRun(id, about) {

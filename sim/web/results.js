@@ -31,6 +31,10 @@ function tiles(run) {
 const fileItem = (file) =>
     el("li", {}, el("a", { href: file.href, download: file.name }, file.name), ` ${file.what}`);
 
+// The same inputs with some options changed: a run of its own.
+const runAgain = (run, what, scenario, more = {}) => client.startRun({ name: `${run.name}, ${what}`.slice(0, 90),
+    trace: run.order.trace, scenario: { ...run.order.scenario, ...scenario }, ...more });
+
 // A file that only a run that is asked for it writes: the same inputs, run again. `key` asks for it.
 function makeButton(run, key, text, list, scenario) {
     const said = el("span", { class: "dim", role: "status" });
@@ -45,8 +49,7 @@ function makeButton(run, key, text, list, scenario) {
         button.disabled = true;
         said.textContent = "Running ...";
         try {
-            const next = await client.startRun({ name: `${run.name}, ${key}`.slice(0, 90), trace: run.order.trace,
-                scenario: { ...run.order.scenario, ...scenario() }, [key]: true });
+            const next = await runAgain(run, key, scenario(), { [key]: true });
             client.watchRun(next.id, settle, (p) => { said.textContent = `${p.policy}: ${count(p.done)} of ${count(p.total)}`; });
         } catch (fault) {
             button.disabled = false;
@@ -102,9 +105,7 @@ function marginSlider(run) {
         source?.close();
         said.textContent = `Running margin ${margin} ...`;
         try {
-            const { trace, scenario } = run.order;
-            const next = await client.startRun({ name: `${run.name}, margin ${margin}`.slice(0, 90), trace,
-                scenario: { ...scenario, policy: [`splash:margin=${margin}`] } });
+            const next = await runAgain(run, `margin ${margin}`, { policy: [`splash:margin=${margin}`] });
             source = client.watchRun(next.id,
                 (state) => client.hasEnded(state) && add(next.id, turn, margin), () => {});
         } catch (fault) {
